@@ -4,7 +4,7 @@
 
 Searches are replayed on the stored tables of trainings (`reward_table.py`, `results/seed_table`):
 16 rewards, or all of the table, are trained from one seed each, and the best three are finalists.
-They get seeds as `eureka_agent.search.final_rounds` says, with six bounds. Beside
+They get seeds as `eureka_agent.search.final` says, with six bounds. Beside
 it stands the rule before: the best four of the first half, then of all, get a second seed, and each
 finalist five more. Printed are the trainings after the proposals; what the winner is worth by its
 true mean, in deviations of the table, against the rule before; how often 95 % intervals of its lead
@@ -32,7 +32,7 @@ from surrogate import read
 
 from eureka_agent.posterior import counted_on, posterior
 from eureka_agent.report.comparison import Comparison, compare, lead
-from eureka_agent.search import final_rounds
+from eureka_agent.search import final
 
 DRAWS = 60
 REWARDS, AGAIN, FINALISTS, FINAL_SEEDS, HUMAN_SEEDS = 16, 4, 3, 5, 8
@@ -76,7 +76,7 @@ def rounds(draw: Draw, number: int) -> Found:
     def wanted() -> dict[str, int]:
         known = {str(place): each + finals.get(place, []) for place, each in enumerate(scores)}
         trained = {str(place): len(each) for place, each in finals.items()}
-        return final_rounds.next_round(known, trained, FINAL_SEEDS)
+        return final.next_round(known, trained, FINAL_SEEDS)
 
     while seeds := wanted():
         for name, wants in seeds.items():
@@ -123,7 +123,7 @@ def show_rounds(tables: Sequence[np.ndarray]) -> None:
     """Print what each rule costs, finds and says."""
     arms = {"before": (rule_before, 0.0)} | {f"bound {each}": (rounds, each) for each in BOUNDS}
     before = None
-    for name, (rule, final_rounds.LEAST_GAIN) in arms.items():
+    for name, (rule, final.LEAST_GAIN) in arms.items():
         found = np.array(
             [[replayed(each, draw, rule) for draw in range(DRAWS)] for each in tables]
         )  # (tables, draws, figures)

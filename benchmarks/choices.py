@@ -16,13 +16,14 @@ from typing import Any
 from benchmarks._results import write_result
 from eureka_agent.archive.artefacts import POLICY, attempt_folder
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.feedback_records import Grade
+from eureka_agent.feedback_records import Comparison, Decision, Grade
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.search.session import refine, start
+from eureka_agent.search.board import newest, next_pair
+from eureka_agent.search.refinement import Refinement
+from eureka_agent.search.session import resume, start
 from eureka_agent.search.summary import best_attempt
-from eureka_agent.search.table import Decision, Table
 
 TASKS = {"hopper": "run", "quadcopter": "hover"}
 SEEDS = (0, 1, 2)
@@ -45,17 +46,20 @@ class ScriptedPerson:
         self._seen: dict[str, float] = {}
         self.choices = 0
 
-    async def decide(self, table: Table) -> Decision:
+    async def __call__(self, refinement: Refinement) -> None:
         """Answer this generation's share of the choices."""
-        generation = table.newest()[0].iteration
+        run = refinement.run
+        generation = newest(run.archive.state)[0].iteration
         for _ in range(CHOICES * (generation + 1) // GENERATIONS - self.choices):
-            pair = table.next_pair()
+            pair = next_pair(run)
             if pair is None:
                 break
-            first, second = [await self._fitness(table.run, name) for name in pair]
-            table.compare(*pair, _grade(first, second))
+            one, other = [await self._fitness(run, name) for name in pair]
+            first, second = pair
+            refinement.say(Comparison(first=first, second=second, grade=_grade(one, other)))
             self.choices += 1
-        return "another" if generation + 1 < GENERATIONS else "leave"
+        is_last = generation + 1 >= GENERATIONS
+        refinement.say(Decision(then="leave" if is_last else "another"))
 
     async def _fitness(self, run: Run, name: str) -> float:
         if name not in self._seen:
@@ -94,7 +98,7 @@ async def compare(environment: str, task: str, seed: int, scratch: Path) -> dict
         values = {**common, "fitness": "chosen"}
         led = await start(values, None, ["eureka"], lambda entry: None)
         person = ScriptedPerson(evaluator)
-        led = await refine(led.folder, lambda entry: None, person)
+        led = await resume(led.folder, lambda entry: None, person=person)
         reached, chosen = await _scored(by_fitness, evaluator), await _scored(led, evaluator)
     finally:
         await evaluator.close()

@@ -16,8 +16,8 @@ from eureka_agent.archive.run_folder import find_run, open_run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import opening
 from eureka_agent.records import Operator
-from eureka_agent.search.assembly import strategy_of
 from eureka_agent.search.briefing import Briefing
+from eureka_agent.search.strategies import strategy_of
 
 CHARACTERS_PER_TOKEN = 4
 

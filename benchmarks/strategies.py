@@ -46,7 +46,7 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import FinalStarted
 from eureka_agent.records import Stage
 from eureka_agent.search.strategies import STRATEGIES
-from eureka_agent.search.strategies.history import last_revisions
+from eureka_agent.search.strategies.interface import last_revisions
 from eureka_agent.search.summary import best_attempt, run_report
 
 NAME = "strategies"

@@ -7,7 +7,7 @@
 rewards and between seeds; the rank correlation of one seed's score, at the rungs and at the end,
 with the mean of the other seeds. Then replayed searches: four rewards at random are trained, from
 one seed each, then four at a time those of the highest expected improvement
-(`eureka_agent.search.surrogate`), on the episodes of all trained so far. Printed are the rank
+(`eureka_agent.search.drafts`), on the episodes of all trained so far. Printed are the rank
 correlation of what is expected with the means of the rewards that are left, and of their agreement
 with the fitness alone; and what the winner is worth, by the mean of its other seeds in deviations
 between rewards, against as many rewards at random. At last the trainings from which on the chosen
@@ -30,8 +30,8 @@ from reward_table import BASELINES, TABLES
 from scipy.stats import spearmanr
 
 from eureka_agent.records import Credit
-from eureka_agent.search.rungs import PRACTICE_SHARE
-from eureka_agent.search.surrogate import Known, expected_improvements
+from eureka_agent.search.attempt_training import PRACTICE_SHARE
+from eureka_agent.search.drafts import Known, expected_improvements
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trajectory_files import load_trajectories
 from eureka_agent.worker.scoring import stored_steps

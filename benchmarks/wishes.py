@@ -29,7 +29,8 @@ from benchmarks._wish_goals import GOALS
 from benchmarks._wish_table import BASE, ROUNDS, rows_of, table_text
 from eureka_agent.archive.run_folder import RUNS_VARIABLE, Run, list_runs, open_run
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback_records import Wish
+from eureka_agent.feedback.standing import standing_wishes
+from eureka_agent.feedback_records import Decision, Wish
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.journal.entries import (
     AttemptEnded,
@@ -44,8 +45,8 @@ from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import RunStatus
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.context import SearchContext
-from eureka_agent.search.session import refine, resume, start
-from eureka_agent.search.table import Decision, Table
+from eureka_agent.search.refinement import Refinement
+from eureka_agent.search.session import resume, start
 
 TASKS = {"ant": "run", "quadcopter": "hover"}
 SAMPLES = 3
@@ -79,18 +80,18 @@ class OneWish:
         self._before = -1
         """Rounds that had come to something when it was last asked."""
 
-    async def decide(self, table: Table) -> Decision:
+    async def __call__(self, refinement: Refinement) -> None:
         """Say the wish once; leave when all rounds are made, or one came to nothing."""
-        if not table.wishes:
+        if not standing_wishes(refinement.run.archive.state.feedback):
             wish = Wish(wants=self._words)
             try:
-                reading = await table.read(wish)
+                read = await refinement.read(wish)
             except LanguageModelError:
-                reading = await table.read(wish, _AGAIN)
-            table.say(wish.model_copy(update={"reading": reading}))
-        made = rounds_made(table.run)
+                read = await refinement.read(wish, _AGAIN)
+            refinement.say(wish.model_copy(update={"reading": read.reading}))
+        made = rounds_made(refinement.run)
         stuck, self._before = made == self._before, made
-        return "leave" if made >= ROUNDS or stuck else "another"
+        refinement.say(Decision(then="leave" if made >= ROUNDS or stuck else "another"))
 
 
 def rounds_made(run: Run) -> int:
@@ -146,7 +147,7 @@ async def wish_run(
         if rounds_made(run) >= ROUNDS:
             return
     changes = {"base_url": base_url, "iterations": 1 + ROUNDS}
-    run = await refine(folder, observer_of(name), OneWish(words), changes, context)
+    run = await resume(folder, observer_of(name), changes, context, OneWish(words))
     run.archive.close()
 
 

@@ -31,10 +31,11 @@ def remark(attempt: Attempt) -> str:
 
 
 def origin(proposal: Proposal) -> str:
-    """`improve from 1-01`."""
+    """`improve from 1-01`, `randomise from 1-01: mass=0.5..2`."""
     operator = wording.words(proposal.operator.value)
     parents = " and ".join(proposal.parents)
-    return f"{operator} from {parents}" if parents else operator
+    under = "" if proposal.distribution is None else f": {proposal.distribution.text}"
+    return f"{operator} from {parents}{under}" if parents else operator
 
 
 def fitness_per_seed(score: Score) -> str:

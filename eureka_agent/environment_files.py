@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from eureka_agent import syntax
@@ -16,13 +16,43 @@ from eureka_agent.task import HUMAN_REWARD, SPARSE_REWARD
 
 ENVIRONMENT_FILE = "env.py"
 TASKS_FOLDER = "tasks"
+SHARED_FOLDER = "_shared"
+"""Folder of files that the environments beside it import as their own."""
 _IMPORT = re.compile(r"^\s*(?:from|import)\b.*$", re.MULTILINE)
 
 
+def source_folders(folder: Path) -> list[Path]:
+    """An environment's folder, and the shared one beside it where there is one."""
+    shared = folder.resolve().parent / SHARED_FOLDER
+    return [folder, shared] if shared.is_dir() and shared != folder.resolve() else [folder]
+
+
 def folder_files(folder: Path) -> dict[str, Path]:
-    """All files by relative name, without caches, hidden ones, difficulty cards and virtual
-    environments. Raises EnvironmentLoadError for a link that leads out of the folder, and a name
-    that is not UTF-8."""
+    """All files by relative name, with those of the shared folder whose names they import; without
+    caches, hidden ones, difficulty cards and virtual environments. Raises EnvironmentLoadError for
+    a link that leads out of the folder, and a name that is not UTF-8."""
+    found = _files_in(folder)
+    offered: dict[str, Path] = {}
+    for shared in source_folders(folder)[1:]:
+        offered |= _files_in(shared)
+    words = _imported_words(found.values())
+    while chosen := [key for key in offered if re.split(r"[/.]", key)[0] in words]:
+        files = {f"../{SHARED_FOLDER}/{key}": offered.pop(key) for key in chosen}
+        found |= files
+        words |= _imported_words(files.values())
+    return found
+
+
+def _imported_words(paths: Iterable[Path]) -> set[str]:
+    """Words of the import statements in Python files."""
+    texts = [
+        path.read_text(encoding="utf-8", errors="replace") for path in paths if path.suffix == ".py"
+    ]
+    lines = [line for text in texts for line in _IMPORT.findall(text)]
+    return {word for line in lines for word in re.findall(r"\w+", line)}
+
+
+def _files_in(folder: Path) -> dict[str, Path]:
     found = {}
     root = folder.resolve()
     virtual = {path.parent for path in folder.glob("*/pyvenv.cfg")}
@@ -60,12 +90,7 @@ def relevant_files(folder: Path, name: str, own: Collection[str]) -> dict[str, P
         for key, path in files.items()
         if path.suffix == ".py" and (key not in tasks or tasks[key] == name)
     ]
-    imports = [
-        line
-        for path in code
-        for line in _IMPORT.findall(path.read_text(encoding="utf-8", errors="replace"))
-    ]
-    needed = {name, "__init__", *(word for line in imports for word in re.findall(r"\w+", line))}
+    needed = {name, "__init__", *_imported_words(code)}
     return {
         key: path
         for key, path in files.items()

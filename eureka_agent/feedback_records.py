@@ -15,6 +15,7 @@ LONGEST_WORDS = 4000
 MOST_CLIPS = 6
 """Clips that are shown side by side."""
 LONGEST_SOURCE = 100_000
+LATEST_SECOND = 1e6
 
 
 def _plain(text: str) -> str:
@@ -96,6 +97,15 @@ class Choice(Record):
 
 Grade = Literal[2, 1, 0, -1, -2]
 """First much better, better, alike, second better, second much better."""
+ANSWERS: dict[str, tuple[Grade | None, str]] = {
+    "1": (2, "first much better"),
+    "2": (1, "first better"),
+    "3": (0, "alike"),
+    "4": (-1, "second better"),
+    "5": (-2, "second much better"),
+    "0": (None, "cannot tell"),
+}
+"""Grades of a pair with their words, by the key that gives them."""
 
 
 class Comparison(Record):
@@ -130,7 +140,7 @@ class Mark(Record):
 
     kind: Literal["mark"] = "mark"
     clip: Clip
-    second: Annotated[FiniteFloat, Field(ge=0, le=1e6)]
+    second: Annotated[FiniteFloat, Field(ge=0, le=LATEST_SECOND)]
     note: Words = ""
     state: Words = ""
     """The state at that second, in words."""
@@ -161,9 +171,21 @@ class Judge(Record):
     """The fitness, a person's choices, or a model's comparisons."""
 
 
+Next = Literal["another", "finish", "leave"]
+"""Another generation; the final trainings, then the end; the end."""
+
+
+class Decision(Record):
+    """Choice of what the search does next. It holds until the search has acted on it, and is no
+    feedback on attempts."""
+
+    kind: Literal["decision"] = "decision"
+    then: Next
+
+
+_OnAttempts: TypeAlias = Wish | Choice | Comparison | Judgement | Importance | Mark | Edit
 Feedback: TypeAlias = Annotated[
-    Wish | Choice | Comparison | Judgement | Importance | Mark | Edit | Withdrawal | Judge,
-    Field(discriminator="kind"),
+    _OnAttempts | Withdrawal | Judge | Decision, Field(discriminator="kind")
 ]
 
 
@@ -178,56 +200,54 @@ class Given(Record):
 
 # ── in words ──────────────────────────────────────────────────────────────────────────────────────
 
-GRADES = {
+_COMPARED = {
     2: "is much better than",
     1: "is better than",
     0: "is as good as",
     -1: "is worse than",
     -2: "is much worse than",
+    None: "cannot be told from",
+}
+_RANKS = {
+    "fitness": "the fitness",
+    "choices": "choices",
+    "model": "a model's comparisons of pictures",
+}
+_NEXT = {
+    "another": "asks for another generation",
+    "finish": "asks for the final trainings",
+    "leave": "ends the refinement",
 }
 
 
 def feedback_line(feedback: Feedback) -> str:
     """The feedback as the end of a sentence about the person."""
     match feedback:
-        case Wish():
-            of = f" of {feedback.attempt}" if feedback.attempt else ""
-            saw = f"saw{of}: {feedback.saw}" if feedback.saw else ""
-            wants = f"wants{of if not saw else ''}: {feedback.wants}" if feedback.wants else ""
-            return "; ".join(filter(None, (saw, wants)))
-        case Choice():
-            best = "none is best" if feedback.best is None else f"{feedback.best} is best"
-            worst = "none is worst" if feedback.worst is None else f"{feedback.worst} is worst"
-            return f"chooses among {', '.join(feedback.shown)}: {best}, {worst}"
-        case Comparison(grade=None):
-            return f"cannot tell {feedback.first} from {feedback.second}"
-        case Comparison(grade=grade):
-            return f"says: {feedback.first} {GRADES[grade or 0]} {feedback.second}"
-        case Judgement():
-            return f"compares pictures: {'; '.join(map(_compared, feedback.comparisons))}"
-        case Importance():
-            of = f" of {feedback.attempt}" if feedback.attempt else ""
+        case Wish(attempt=attempt, saw=saw, wants=wants):
+            of = f" of {attempt}" if attempt else ""
+            seen = f"saw{of}: {saw}" if saw else ""
+            return "; ".join(filter(None, (seen, wants and f"wants{'' if saw else of}: {wants}")))
+        case Choice(shown=shown, best=best, worst=worst):
+            ends = f"{best or 'none'} is best, {worst or 'none'} is worst"
+            return f"chooses among {', '.join(shown)}: {ends}"
+        case Comparison():
+            return f"says: {_compared(feedback)}"
+        case Judgement(comparisons=comparisons):
+            return f"compares pictures: {'; '.join(map(_compared, comparisons))}"
+        case Importance(attempt=attempt):
+            of = f" of {attempt}" if attempt else ""
             return f"orders the {feedback.of}{of}: {' > '.join(feedback.order)}"
-        case Mark():
-            note = f": {feedback.note}" if feedback.note else ""
-            return f"marks {feedback.clip.attempt} at {feedback.second:.2f} s{note}"
-        case Edit():
-            lines = len(feedback.source.splitlines())
-            return f"gives a reward{_of(feedback.attempt)} of {lines} lines"
-        case Withdrawal():
-            return f"withdraws entry {feedback.of}"
-        case Judge(by="choices"):
-            return "has choices rank the attempts"
-        case Judge(by="model"):
-            return "has a model's comparisons of pictures rank the attempts"
-    return "has the fitness rank the attempts"
+        case Mark(clip=clip, second=second, note=note):
+            return f"marks {clip.attempt} at {second:.2f} s{f': {note}' if note else ''}"
+        case Edit(attempt=attempt, source=source):
+            made = f" made from {attempt}" if attempt else ""
+            return f"gives a reward{made} of {len(source.splitlines())} lines"
+        case Withdrawal(of=number):
+            return f"withdraws entry {number}"
+        case Judge(by=by):
+            return f"has {_RANKS[by]} rank the attempts"
+    return _NEXT[feedback.then]
 
 
 def _compared(comparison: Comparison) -> str:
-    if comparison.grade is None:
-        return f"{comparison.first} or {comparison.second}, cannot tell"
-    return f"{comparison.first} {GRADES[comparison.grade]} {comparison.second}"
-
-
-def _of(attempt: str) -> str:
-    return f" made from {attempt}" if attempt else ""
+    return f"{comparison.first} {_COMPARED[comparison.grade]} {comparison.second}"

@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from eureka_agent.errors import EurekaError, did_you_mean, system_reason
 from eureka_agent.invocation import command
-from eureka_agent.records import ParameterStage
 from eureka_agent.task import is_finite
+
+if TYPE_CHECKING:
+    from eureka_agent.records import ParameterStage
 
 Distribution = Mapping[str, tuple[float, float]]
 """Bounds of uniform distributions by parameter; equal bounds are a fixed value. Parameters that are

@@ -1,5 +1,5 @@
 """Records of the search over distributions of an environment's parameters (Ma et al. 2024,
-DrEureka): prior, distributions, scores."""
+DrEureka): prior, distributions, scores, choice."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from pydantic import Field, FiniteFloat
 
 from eureka_agent.base_record import Record
 from eureka_agent.parameters import distribution_text
-from eureka_agent.records import Count, FinalTraining, ParameterRanges, ParameterStage
 
-CONTROL = ""
-"""Name of the trainings under the defaults, which the distributions are compared with."""
+ParameterRanges = dict[str, tuple[FiniteFloat, FiniteFloat]]
+"""A distribution of parameters: bounds by name (`eureka_agent.parameters.Distribution`)."""
 
 
 class ValueScore(Record):
@@ -42,7 +41,7 @@ class Prior(Record):
     """Fitness under the defaults."""
     floor: FiniteFloat
     """Fitness at the beginning of the policy's own training."""
-    episodes: Count
+    episodes: int
     """Episodes of a score."""
     parameters: tuple[ParameterPrior, ...]
 
@@ -50,11 +49,6 @@ class Prior(Record):
     def threshold(self) -> float:
         """Fitness from which a value works: half of what training gained."""
         return self.floor + 0.5 * (self.base - self.floor)
-
-    @property
-    def gained(self) -> bool:
-        """False where training gained nothing, so that no value can be told to work."""
-        return self.base > self.floor
 
     @property
     def ranges(self) -> ParameterRanges:
@@ -92,18 +86,6 @@ class RandomisedParameters(Record):
             parts.append(begins + ranges)
         return "; ".join(parts)
 
-    @property
-    def last(self) -> ParameterRanges:
-        """Distribution of the last stage."""
-        return self.curriculum[-1].parameters
-
-    def stages(self, env_steps: int) -> tuple[ParameterStage, ...]:
-        """Stages of a training of so many env steps."""
-        begins = {round(each.begins * env_steps): each.parameters for each in self.curriculum}
-        return tuple(
-            ParameterStage(env_steps=begin, parameters=ranges) for begin, ranges in begins.items()
-        )
-
 
 class HeldOutFitness(Record):
     """Fitness over episodes whose parameters are drawn from the whole safe ranges."""
@@ -119,11 +101,9 @@ class HeldOutFitness(Record):
         return cls(mean=sum(fitness) / len(fitness), worst_quarter=sum(worst) / len(worst))
 
 
-class RandomisedScore(Record):
-    """Scores of one training's policy."""
+class RangeScore(Record):
+    """Scores of one training's policy over the whole safe ranges."""
 
-    name: str
-    """The distribution, or `CONTROL`."""
     seed: int
     """Seed of the training."""
     fitness: FiniteFloat | None
@@ -136,41 +116,14 @@ class RandomisedScore(Record):
 
 
 class Randomisation(Record):
-    """Search over distributions for the reward of one attempt, as far as it got."""
+    """Search over distributions for the reward of one attempt, as far as it got. Each distribution
+    is an attempt of its own, `<attempt>+<name>`."""
 
-    attempt: str
     prior: Prior | None = None
     distributions: tuple[RandomisedParameters, ...] = ()
-    trainings: tuple[FinalTraining, ...] = ()
-    """Trainings under the distributions, named like these."""
-    scores: tuple[RandomisedScore, ...] = ()
     best: str | None = None
     """Name of the best distribution; None before the end, and where nothing could be scored."""
+    seed: int | None = None
+    """Seed of its training whose score is nearest to their mean."""
     text: str = ""
     """Reason for an end without a best distribution."""
-
-    def training(self, name: str, seed: int) -> FinalTraining | None:
-        """The training of this name and seed; None before its end."""
-        found = (each for each in self.trainings if (each.name, each.seed) == (name, seed))
-        return next(found, None)
-
-    def score(self, name: str, seed: int) -> RandomisedScore | None:
-        """The scores of the training of this name and seed; None before them."""
-        found = (each for each in self.scores if (each.name, each.seed) == (name, seed))
-        return next(found, None)
-
-    def scores_of(self, name: str) -> tuple[RandomisedScore, ...]:
-        """The scores of this name, by seed."""
-        of_name = (each for each in self.scores if each.name == name)
-        return tuple(sorted(of_name, key=lambda each: each.seed))
-
-    def choices(self, name: str) -> dict[int, float]:
-        """Scores to choose by of the trainings of this name that could be scored, by seed."""
-        return {each.seed: each.choice.mean for each in self.scores_of(name) if each.choice}
-
-    def typical_seed(self, name: str) -> int:
-        """Seed of the training of this name whose score is nearest to their mean. Raises ValueError
-        where none could be scored."""
-        means = self.choices(name)
-        middle = sum(means.values()) / max(1, len(means))
-        return min(means, key=lambda seed: abs(means[seed] - middle))

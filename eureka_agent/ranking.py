@@ -76,11 +76,14 @@ def are_level(ours: Sequence[float], theirs: Sequence[float]) -> bool:
 
 
 def _trained(attempts: Sequence[Attempt]) -> list[tuple[Attempt, tuple[float, ...]]]:
-    """Trained attempts with their fitness per seed, which is computed once."""
+    """Trained attempts with their fitness per seed, which is computed once; none under other
+    parameters than the defaults."""
     return [
         (attempt, values)
         for attempt in attempts
-        if attempt.stage is Stage.TRAINED and (values := attempt.fitness_per_seed)
+        if attempt.stage is Stage.TRAINED
+        and attempt.is_ranked
+        and (values := attempt.fitness_per_seed)
     ]
 
 

@@ -23,6 +23,12 @@ from pydantic import (
 
 from eureka_agent.base_record import Record
 from eureka_agent.component_names import LONGEST_NAME, MOST_COMPONENTS, component_fault
+from eureka_agent.randomisation_records import (
+    ParameterRanges,
+    Randomisation,
+    RandomisedParameters,
+    RangeScore,
+)
 from eureka_agent.reward_names import is_argument_name
 from eureka_agent.rewards import Baseline, CodeReward, RewardSpecification
 from eureka_agent.settings import MOST_ENV_STEPS, TrainingSettings, validation_fault
@@ -109,10 +115,6 @@ class ConstantSpec(Record):
     value: FiniteFloat
     unit: PlainText = "1"
     doc: PlainText = ""
-
-
-ParameterRanges = dict[str, tuple[FiniteFloat, FiniteFloat]]
-"""A distribution of parameters: bounds by name (`eureka_agent.parameters.Distribution`)."""
 
 
 class ParameterSpec(Record):
@@ -367,7 +369,12 @@ class Operator(StrEnum):
     its ancestors."""
     EDIT = "edit"
     """Take a reward that a person wrote or changed."""
+    RANDOMISE = "randomise"
+    """Train the best reward again, under a distribution of the environment's parameters."""
 
+
+NOT_ASKED = (Operator.EDIT, Operator.RANDOMISE)
+"""Operators for which no designer of rewards is asked."""
 
 MOST_TOKENS = 100_000_000
 """Most tokens of one request, far beyond any model's; a server's larger count is unknown."""
@@ -449,6 +456,8 @@ class Proposal(Record):
     drafts: tuple[float | None, ...] = ()
     """Improvement of the fitness that was expected of each draft, of which this is the one with the
     highest; None: unknown. Empty where there was one draft alone."""
+    distribution: RandomisedParameters | None = None
+    """Parameters to train under, for `Operator.RANDOMISE`; None for the defaults."""
 
     @field_validator("reward")
     @classmethod
@@ -658,7 +667,8 @@ class Attempt(Record):
     """A proposal with its verdict, outcome and diagnosis, as far as it got."""
 
     id: str
-    """`<iteration>-<sample>`, with `-r<n>` for the n-th revision after a rejection."""
+    """`<iteration>-<sample>`, with `-r<n>` for the n-th revision after a rejection, and `+d<n>` for
+    the n-th distribution of parameters."""
     iteration: int
     sample: int
     revision: int
@@ -682,6 +692,22 @@ class Attempt(Record):
     """ISO 8601, UTC."""
     strength: Strength | None = Field(default=None, exclude=True)
     """Set where strengths rank; it follows from the feedback and is not recorded."""
+    range_scores: tuple[RangeScore, ...] = ()
+    """Scores of its policies over the whole safe ranges, with `--randomise`."""
+    randomisation: Randomisation | None = None
+    """Search over distributions of parameters for its reward; None without one."""
+
+    @property
+    def is_ranked(self) -> bool:
+        """False for a reward under other parameters: it is no parent and no finalist, and neither
+        strategies nor comparisons of rewards know of it."""
+        return self.proposal.operator is not Operator.RANDOMISE
+
+    @property
+    def outcomes(self) -> dict[int, Outcome | None]:
+        """Outcomes of its trainings in the search, by seed; None for one that failed or has not
+        ended."""
+        return {self.seed: self.outcome, **{each.seed: each.outcome for each in self.repeats}}
 
     @property
     def fitness_per_seed(self) -> tuple[float, ...]:

@@ -590,7 +590,8 @@ def _expected(error: ErrorDetails) -> str:
         case "less_than_equal":
             return f"at most {_plain_number(bound['le'])}"
         case "too_short":
-            return "at least one value"
+            least = bound["min_length"]
+            return "at least one value" if least == 1 else f"at least {least} values"
         case "too_long":
             return f"at most {bound['max_length']} values"
         case "literal_error":

@@ -71,6 +71,20 @@ MADE = "        self.velocity = torch.zeros(num_envs)\n"
 RESET = "        self.velocity[env_ids] = 0.0\n"
 
 
+def table(text: str) -> dict[str, list[str]]:
+    """Rows of `name | field | field …` by name: \\n is a new line in a field, ∅ an empty one."""
+    rows = [line.split(" | ") for line in text.strip("\n").splitlines()]
+    return {
+        name: ["" if field == "∅" else field.replace("\\n", "\n") for field in fields]
+        for name, *fields in rows
+    }
+
+
+def grouped(fields: list[str], size: int = 2) -> list[tuple[str, ...]]:
+    """Fields in tuples of so many, such as old and new text."""
+    return [tuple(fields[start : start + size]) for start in range(0, len(fields), size)]
+
+
 def line_of(text: str, part: str) -> int:
     """Number of the first line with `part` in it."""
     return next(number for number, line in enumerate(text.splitlines(), 1) if part in line)

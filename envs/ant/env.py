@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-
 import torch
 from torch import Tensor
 
@@ -16,8 +13,20 @@ from eureka_agent.simulation.mujoco_parameters import (
     push_on,
     strength_of,
 )
-from eureka_agent.simulation.mujoco_task import MujocoTask
-from eureka_agent.task import Channel, Variable
+from eureka_agent.task import Variable
+
+from .locomotion import (
+    FreeRobot,
+    Values,
+    ends,
+    heading_variables,
+    joint_channels,
+    joint_variables,
+    last_actions,
+    torque_channel,
+    torso_channels,
+    torso_variables,
+)
 
 TORQUE = 60.0
 LOWEST_TORSO = 0.3
@@ -35,7 +44,7 @@ DEFAULT_TASK = "run"
 MOTORS = tuple(f"{leg}_{joint}" for leg in LEGS for joint in ("hip", "knee"))
 
 
-class Ant(MujocoTask):
+class Ant(FreeRobot):
     """A quadruped on flat ground: a round torso and four legs, each with a hip (swings forward and
     back) and a knee motor.
 
@@ -45,43 +54,7 @@ class Ant(MujocoTask):
     """
 
     variables = (
-        Variable(
-            "torso_position_w",
-            (3,),
-            "m",
-            "world",
-            "position of the torso's centre: x (forward, 0 at the start), y (left), z (height)",
-        ),
-        Variable(
-            "torso_orientation_w",
-            (4,),
-            "1",
-            "world",
-            "orientation of the torso as a quaternion w, x, y, z; (1, 0, 0, 0) is level and"
-            " faces +x",
-            (-1.0, 1.0),
-        ),
-        Variable(
-            "torso_velocity_w",
-            (3,),
-            "m/s",
-            "world",
-            "velocity of the torso: x (forward), y (left), z (up)",
-        ),
-        Variable(
-            "torso_velocity_b",
-            (3,),
-            "m/s",
-            "body",
-            "velocity of the torso in its own frame: ahead, to its left, along its up axis",
-        ),
-        Variable(
-            "torso_angular_velocity_b",
-            (3,),
-            "rad/s",
-            "body",
-            "angular velocity of the torso in its own frame: roll, pitch, yaw rate",
-        ),
+        *torso_variables(),
         Variable(
             "torso_height",
             (),
@@ -101,63 +74,13 @@ class Ant(MujocoTask):
             " is upside down",
             (-1.0, 1.0),
         ),
-        Variable(
-            "heading_w",
-            (2,),
-            "1",
-            "world",
-            "direction in which the torso faces, x and y of a unit vector; (1, 0) faces forward",
-            (-1.0, 1.0),
-        ),
-        Variable(
-            "heading_angle",
-            (),
-            "rad",
-            "world",
-            "yaw angle between the torso's heading and forward (+x); 0 faces forward, positive"
-            " turned left",
-            (-math.pi, math.pi),
-        ),
-        Variable(
-            "joint_positions",
-            (8,),
-            "rad",
-            "joint",
-            f"joint angles of {JOINTS}; hips ±0.7 (positive: foot forward), knees 0.52 to 1.75"
-            " (larger: leg bent further down)",
-        ),
-        Variable(
-            "joint_positions_scaled",
-            (8,),
-            "1",
-            "joint",
-            f"joint angles of {JOINTS} scaled to their limits: -1 at the lower limit, 1 at the"
-            " upper",
-            (-1.0, 1.0),
-        ),
-        Variable("joint_velocities", (8,), "rad/s", "joint", f"angular velocities of {JOINTS}"),
-        Variable(
-            "joint_limit_nearness",
-            (8,),
-            "1",
-            "joint",
-            f"how near {JOINTS} are to a joint limit: 0 mid-range, 1 at the limit",
-            (0.0, 1.0),
-        ),
-        Variable(
-            "joint_torques",
-            (8,),
-            "N·m",
-            "joint",
-            f"torques that the motors of {JOINTS} apply in this step",
-            (-TORQUE, TORQUE),
-        ),
-        Variable(
-            "motor_power",
-            (),
-            "W",
-            "joint",
-            "mechanical power of the motors: sum of |torque · angular velocity|",
+        *heading_variables(),
+        *joint_variables(
+            JOINTS,
+            8,
+            "hips ±0.7 (positive: foot forward), knees 0.52 to 1.75 (larger: leg bent further"
+            " down)",
+            TORQUE,
         ),
         Variable(
             "foot_contact_forces",
@@ -202,44 +125,8 @@ class Ant(MujocoTask):
             f" {OTHERS_UP:g} m and torso_upright above {LEVEL:g}",
         ),
     )
-    observation_channels = (
-        Channel("torso_height", (), "m", "world", "height of the torso's centre above the ground"),
-        Channel("torso_up_w", ("x", "y", "z"), "1", "world", "direction of the torso's up axis"),
-        Channel(
-            "torso_forward_w", ("x", "y"), "1", "world", "direction of the torso's forward axis"
-        ),
-        Channel(
-            "torso_velocity_b", ("ahead", "left", "up"), "m/s", "body", "velocity of the torso"
-        ),
-        Channel(
-            "torso_angular_velocity_b", ("roll", "pitch", "yaw"), "rad/s", "body", "of the torso"
-        ),
-        Channel(
-            "joint_positions_scaled",
-            MOTORS,
-            "1",
-            "joint",
-            "-1 at a joint's lower limit, 1 at its upper one",
-        ),
-        Channel("joint_velocities", MOTORS, "rad/s", "joint", "signs as the angles'", scale=0.1),
-        Channel(
-            "last_actions",
-            MOTORS,
-            "1",
-            "joint",
-            "the action of the step before; 0 in an episode's first step",
-        ),
-    )
-    action_channels = (
-        Channel(
-            "joint_torques",
-            MOTORS,
-            "N·m",
-            "joint",
-            "of the motors, signs as the angles'",
-            range=(-TORQUE, TORQUE),
-        ),
-    )
+    observation_channels = (*torso_channels("torso"), *joint_channels(MOTORS), last_actions(MOTORS))
+    action_channels = (torque_channel(MOTORS, TORQUE),)
     parameters = (
         mass_of(
             "torso",
@@ -265,8 +152,7 @@ class Ant(MujocoTask):
             doc="factor on gravity, 9.81 m/s²: other ratios of weight to strength",
         ),
         action_delay(
-            high=3.0,
-            doc="control steps by which torques are late, rounded: a slow bus or computer",
+            high=3.0, doc="control steps by which torques are late, rounded: a slow bus or computer"
         ),
         push_on(
             "torso",
@@ -275,7 +161,10 @@ class Ant(MujocoTask):
             " changes the robot's speed by 0.66 m/s",
         ),
     )
-    device_types = ("cpu", "cuda")
+    motors = MOTORS
+    torque = TORQUE
+    foot_sensors = tuple(f"{leg}_force" for leg in LEGS)
+    least_upright = LEAST_UPRIGHT
     model_file = "ant.xml"
     num_observations = 36
     num_actions = 8
@@ -284,10 +173,7 @@ class Ant(MujocoTask):
     position_noise = 0.1
     velocity_noise = 0.1
     termination_causes = ("torso_too_low", "tipped_over", "unstable_physics")
-    termination_conditions: Mapping[str, str] = {
-        "torso_too_low": f"torso_height below {LOWEST_TORSO:g} m",
-        "tipped_over": f"torso_upright below {LEAST_UPRIGHT:g}",
-    }
+    termination_conditions = ends(LOWEST_TORSO, LEAST_UPRIGHT)
 
     def __init__(
         self,
@@ -302,9 +188,6 @@ class Ant(MujocoTask):
         self.lowest_torso = lowest_torso
         low = f"torso_height below {lowest_torso:g} m" if lowest_torso else "never in this task"
         self.termination_conditions = {**self.termination_conditions, "torso_too_low": low}
-        self.root = self.free_joint("root")
-        self.legs = self.joint(MOTORS)
-        self.feet = self.sensor([f"{leg}_force" for leg in LEGS])
         self.feet_w = self.sensor([f"{leg}_foot_w" for leg in LEGS])
         self.is_raised = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
         """The front left foot, in a wave that has not failed."""
@@ -333,45 +216,20 @@ class Ant(MujocoTask):
                 self.sensors["heading_w"][:, 0:2],
                 self.sensors["torso_velocity_b"],
                 self.root.angular_velocity_b,
-                self.legs.scaled_position,
-                0.1 * self.legs.velocity,
+                self.limbs.scaled_position,
+                0.1 * self.limbs.velocity,
                 self.actions,
             ),
             dim=1,
             out=self.obs_buf,
         )
 
-    def compute_variables(self) -> dict[str, Tensor | Callable[[], Tensor]]:
-        root, legs, feet, sensors = self.root, self.legs, self.feet, self.sensors
-        heading = sensors["heading_w"]
+    def own_values(self) -> Values:
         return {
-            "torso_position_w": lambda: root.position_w,
-            "torso_orientation_w": lambda: root.orientation_w,
-            "torso_velocity_w": lambda: root.linear_velocity_w,
-            "torso_velocity_b": sensors["torso_velocity_b"],
-            "torso_angular_velocity_b": lambda: root.angular_velocity_b,
-            "torso_height": lambda: root.position_w[:, 2],
-            "torso_upright": lambda: sensors["up_w"][:, 2],
-            "heading_w": lambda: torch.nn.functional.normalize(heading[:, 0:2], dim=-1),
-            "heading_angle": lambda: torch.atan2(heading[:, 1], heading[:, 0]),
-            "joint_positions": lambda: legs.position,
-            "joint_positions_scaled": lambda: legs.scaled_position.clamp(-1.0, 1.0),
-            "joint_velocities": lambda: legs.velocity,
-            "joint_limit_nearness": lambda: legs.scaled_position.abs().clamp(max=1.0),
-            "joint_torques": lambda: TORQUE * self.actions,
-            "motor_power": lambda: (TORQUE * self.actions * legs.velocity).abs().sum(dim=-1),
-            "foot_contact_forces": lambda: feet.value,
-            "feet_in_contact": lambda: (feet.value > 0.0).float(),
+            **super().own_values(),
             "foot_positions_w": lambda: self.feet_w.value.unflatten(1, (4, 3)),
             "front_left_raised": lambda: self.is_raised.float(),
             "front_left_waves": self.waves,
-        }
-
-    def compute_failures(self) -> dict[str, Tensor]:
-        tipped_over = self.sensors["up_w"][:, 2] < LEAST_UPRIGHT
-        return {
-            "torso_too_low": (self.root.position_w[:, 2] < self.lowest_torso) & ~tipped_over,
-            "tipped_over": tipped_over,
         }
 
     def place(self, env_ids: Tensor) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -16,8 +16,9 @@ from eureka_agent.simulation.mujoco_parameters import (
     push_on,
     strength_of,
 )
-from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.task import Channel, Variable
+
+from .locomotion import Robot, Values, joint_variables, torque_channel
 
 TORQUE = 200.0
 LOWEST_TORSO = 0.7
@@ -31,7 +32,7 @@ HALF_TORSO, THIGH, RADIUS = 0.2, 0.45, 0.05
 DEFAULT_TASK = "run"
 
 
-class Hopper(MujocoTask):
+class Hopper(Robot):
     """A one-legged robot in the vertical plane: torso, thigh, shank and foot, joined by hip, knee
     and ankle motors.
 
@@ -87,48 +88,11 @@ class Hopper(MujocoTask):
             "cosine of the torso's pitch, its upright projection: 1 is upright",
             (-1.0, 1.0),
         ),
-        Variable(
-            "joint_positions",
-            (3,),
-            "rad",
-            "joint",
-            "joint angles of hip, knee, ankle; 0 when standing straight; hip and knee bend to -2.6,"
-            " the ankle to ±0.79",
-        ),
-        Variable(
-            "joint_positions_scaled",
-            (3,),
-            "1",
-            "joint",
-            "joint angles of hip, knee, ankle scaled to their limits: -1 at the lower limit, 1 at"
-            " the upper",
-            (-1.0, 1.0),
-        ),
-        Variable(
-            "joint_velocities", (3,), "rad/s", "joint", "angular velocities of hip, knee, ankle"
-        ),
-        Variable(
-            "joint_limit_nearness",
-            (3,),
-            "1",
-            "joint",
-            "how near hip, knee, ankle are to a joint limit: 0 mid-range, 1 at the limit",
-            (0.0, 1.0),
-        ),
-        Variable(
-            "joint_torques",
-            (3,),
-            "N·m",
-            "joint",
-            "torques that the motors of hip, knee, ankle apply in this step",
-            (-TORQUE, TORQUE),
-        ),
-        Variable(
-            "motor_power",
-            (),
-            "W",
-            "joint",
-            "mechanical power of the motors: sum of |torque · angular velocity|",
+        *joint_variables(
+            "hip, knee, ankle",
+            3,
+            "0 when standing straight; hip and knee bend to -2.6, the ankle to ±0.79",
+            TORQUE,
         ),
         Variable(
             "foot_position_w",
@@ -217,16 +181,7 @@ class Hopper(MujocoTask):
         Channel("joint_velocities", JOINTS, "rad/s", "joint", "clipped to ±10"),
         Channel("foot_in_contact", (), "1", "world", "1 while the foot touches the ground, else 0"),
     )
-    action_channels = (
-        Channel(
-            "joint_torques",
-            JOINTS,
-            "N·m",
-            "joint",
-            "of the motors, signs as the angles'",
-            range=(-TORQUE, TORQUE),
-        ),
-    )
+    action_channels = (torque_channel(JOINTS, TORQUE),)
     parameters = (
         mass_of(
             "torso",
@@ -265,7 +220,8 @@ class Hopper(MujocoTask):
             axes="x",
         ),
     )
-    device_types = ("cpu", "cuda")
+    motors = JOINTS
+    torque = TORQUE
     model_file = "hopper.xml"
     num_observations = 12
     num_actions = 3
@@ -301,7 +257,6 @@ class Hopper(MujocoTask):
         self.slides = self.joint(("slide_x", "slide_z"))
         self.height = self.joint("slide_z")
         self.pitch = self.joint("pitch")
-        self.motors = self.joint(JOINTS)
         self.posture = self.joint(("slide_z", "pitch", *JOINTS))
         self.movement = self.joint(("slide_x", "slide_z", "pitch", *JOINTS))
         self.flip_start, self.front_flips, self.back_flips = torch.zeros(
@@ -336,7 +291,7 @@ class Hopper(MujocoTask):
     def _body_clearance(self) -> Tensor:
         """Height of the lowest of the torso's ends and the knee, less the limbs' radius."""
         pitch = self.pitch.position
-        thigh = pitch - self.motors.position[:, 0]
+        thigh = pitch - self.limbs.position[:, 0]
         middle = self.height.position
         end = HALF_TORSO * torch.cos(pitch)
         knee = middle - end - THIGH * torch.cos(thigh)
@@ -349,21 +304,16 @@ class Hopper(MujocoTask):
         self.obs_buf[:, 5:11] = self.movement.velocity.clamp(-10.0, 10.0)
         self.obs_buf[:, 11] = self.sensors["foot_force"] > 0.0
 
-    def compute_variables(self) -> dict[str, Tensor | Callable[[], Tensor]]:
-        motors, sensors = self.motors, self.sensors
+    def own_values(self) -> Values:
+        sensors = self.sensors
         return {
+            **super().own_values(),
             "torso_position_w": lambda: self.slides.position,
             "torso_velocity_w": lambda: self.slides.velocity,
             "torso_height": lambda: self.height.position,
             "torso_pitch": self._leaning,
             "torso_pitch_velocity": lambda: self.pitch.velocity,
             "torso_upright": lambda: torch.cos(self.pitch.position),
-            "joint_positions": lambda: motors.position,
-            "joint_positions_scaled": lambda: motors.scaled_position.clamp(-1.0, 1.0),
-            "joint_velocities": lambda: motors.velocity,
-            "joint_limit_nearness": lambda: motors.scaled_position.abs().clamp(max=1.0),
-            "joint_torques": lambda: TORQUE * self.actions,
-            "motor_power": lambda: (TORQUE * self.actions * motors.velocity).abs().sum(dim=-1),
             "foot_position_w": lambda: sensors["foot_position"][:, 0:3:2],
             "foot_velocity_w": lambda: sensors["foot_velocity"][:, 0:3:2],
             "foot_contact_force": sensors["foot_force"],

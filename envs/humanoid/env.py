@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-
 import torch
-from torch import Tensor
 
-from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.task import Channel, Variable
+
+from .locomotion import (
+    MOTOR_POWER,
+    FreeRobot,
+    Values,
+    ends,
+    heading_variables,
+    joint_channels,
+    last_actions,
+    torso_channels,
+    torso_variables,
+    velocity_variable,
+)
 
 LOWEST_TORSO = 0.8
 SIDES = ("right", "left")
@@ -44,7 +52,7 @@ JOINTS = (
 )
 
 
-class Humanoid(MujocoTask):
+class Humanoid(FreeRobot):
     """A humanoid on flat ground: trunk, head, two legs and two arms with 21 motors.
 
     It is 1.56 m tall, weighs 42 kg, starts upright at x = 0 with hanging arms, facing +x, and moves
@@ -55,44 +63,7 @@ class Humanoid(MujocoTask):
     """
 
     variables = (
-        Variable(
-            "torso_position_w",
-            (3,),
-            "m",
-            "world",
-            "position of the chest's centre: x (forward, 0 at the start), y (left), z (height)",
-        ),
-        Variable(
-            "torso_orientation_w",
-            (4,),
-            "1",
-            "world",
-            "orientation of the chest as a quaternion w, x, y, z; (1, 0, 0, 0) is upright and"
-            " faces +x",
-            (-1.0, 1.0),
-        ),
-        Variable(
-            "torso_velocity_w",
-            (3,),
-            "m/s",
-            "world",
-            "velocity of the chest: x (forward), y (left), z (up)",
-        ),
-        Variable(
-            "torso_velocity_b",
-            (3,),
-            "m/s",
-            "body",
-            "velocity of the chest in its own frame: ahead, to its left, along the trunk's up axis",
-        ),
-        Variable(
-            "torso_angular_velocity_b",
-            (3,),
-            "rad/s",
-            "body",
-            "angular velocity of the chest in its own frame: roll, pitch (positive falls forward),"
-            " yaw rate",
-        ),
+        *torso_variables("chest", "upright", "the trunk's", "pitch (positive falls forward)"),
         Variable(
             "torso_height",
             (),
@@ -110,23 +81,7 @@ class Humanoid(MujocoTask):
             "upright projection of the chest: 1 is upright, 0 is lying",
             (-1.0, 1.0),
         ),
-        Variable(
-            "heading_w",
-            (2,),
-            "1",
-            "world",
-            "direction in which the chest faces, x and y of a unit vector; (1, 0) faces forward",
-            (-1.0, 1.0),
-        ),
-        Variable(
-            "heading_angle",
-            (),
-            "rad",
-            "world",
-            "yaw angle between the chest's heading and forward (+x); 0 faces forward, positive"
-            " turned left",
-            (-math.pi, math.pi),
-        ),
+        *heading_variables("chest"),
         Variable(
             "joint_positions",
             (21,),
@@ -145,7 +100,7 @@ class Humanoid(MujocoTask):
             " upper; straight knees are at -0.94",
             (-1.0, 1.0),
         ),
-        Variable("joint_velocities", (21,), "rad/s", "joint", f"angular velocities of {JOINTS}"),
+        velocity_variable(JOINTS, 21),
         Variable(
             "joint_limit_nearness",
             (21,),
@@ -171,13 +126,7 @@ class Humanoid(MujocoTask):
             f" bending hips, 0.17 for ankles; {JOINTS}",
             (0.0, 1.0),
         ),
-        Variable(
-            "motor_power",
-            (),
-            "W",
-            "joint",
-            "mechanical power of the motors: sum of |torque · angular velocity|",
-        ),
+        MOTOR_POWER,
         Variable(
             "foot_positions_w",
             (2, 3),
@@ -204,38 +153,10 @@ class Humanoid(MujocoTask):
         ),
     )
     observation_channels = (
-        Channel("torso_height", (), "m", "world", "height of the chest's centre above the ground"),
-        Channel("torso_up_w", ("x", "y", "z"), "1", "world", "direction of the chest's up axis"),
-        Channel(
-            "torso_forward_w", ("x", "y"), "1", "world", "direction of the chest's forward axis"
-        ),
-        Channel(
-            "torso_velocity_b", ("ahead", "left", "up"), "m/s", "body", "velocity of the chest"
-        ),
-        Channel(
-            "torso_angular_velocity_b",
-            ("roll", "pitch", "yaw"),
-            "rad/s",
-            "body",
-            "of the chest",
-            scale=0.25,
-        ),
-        Channel(
-            "joint_positions_scaled",
-            MOTORS,
-            "1",
-            "joint",
-            "-1 at a joint's lower limit, 1 at its upper one",
-        ),
-        Channel("joint_velocities", MOTORS, "rad/s", "joint", "signs as the angles'", scale=0.1),
+        *torso_channels("chest", turn_scale=0.25),
+        *joint_channels(MOTORS),
         Channel("feet_in_contact", SIDES, "1", "world", "1 for a foot that touches the ground"),
-        Channel(
-            "last_actions",
-            MOTORS,
-            "1",
-            "joint",
-            "the action of the step before; 0 in an episode's first step",
-        ),
+        last_actions(MOTORS),
     )
     action_channels = (
         Channel(
@@ -249,7 +170,9 @@ class Humanoid(MujocoTask):
             range=(-1.0, 1.0),
         ),
     )
-    device_types = ("cpu", "cuda")
+    motors = MOTORS
+    foot_sensors = tuple(f"{side}_foot_force" for side in SIDES)
+    lowest_torso = LOWEST_TORSO
     model_file = "humanoid.xml"
     num_observations = 77
     num_actions = 21
@@ -258,17 +181,12 @@ class Humanoid(MujocoTask):
     position_noise = 0.05
     velocity_noise = 0.05
     termination_causes = ("torso_too_low", "unstable_physics")
-    termination_conditions: Mapping[str, str] = {
-        "torso_too_low": f"torso_height below {LOWEST_TORSO:g} m"
-    }
+    termination_conditions = ends(LOWEST_TORSO)
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         super().__init__(num_envs, device, seed)
-        self.root = self.free_joint("root")
-        self.limbs = self.joint(MOTORS)
-        self.forces = self.sensor([f"{side}_foot_force" for side in SIDES])
         self.feet_w = self.sensor([f"{side}_foot_w" for side in SIDES])
-        self.gears = torch.tensor(tuple(GEARS.values()), device=self.device)
+        self.torque = torch.tensor(tuple(GEARS.values()), device=self.device)
 
     def compute_observations(self) -> None:
         """Height, up vector, heading, body-frame velocities, joints, feet and the last action."""
@@ -288,30 +206,9 @@ class Humanoid(MujocoTask):
             out=self.obs_buf,
         )
 
-    def compute_variables(self) -> dict[str, Tensor | Callable[[], Tensor]]:
-        root, limbs, forces, sensors = self.root, self.limbs, self.forces, self.sensors
-        heading = sensors["heading_w"]
+    def own_values(self) -> Values:
         return {
-            "torso_position_w": lambda: root.position_w,
-            "torso_orientation_w": lambda: root.orientation_w,
-            "torso_velocity_w": lambda: root.linear_velocity_w,
-            "torso_velocity_b": sensors["torso_velocity_b"],
-            "torso_angular_velocity_b": lambda: root.angular_velocity_b,
-            "torso_height": lambda: root.position_w[:, 2],
-            "torso_upright": lambda: sensors["up_w"][:, 2],
-            "heading_w": lambda: torch.nn.functional.normalize(heading[:, 0:2], dim=-1),
-            "heading_angle": lambda: torch.atan2(heading[:, 1], heading[:, 0]),
-            "joint_positions": lambda: limbs.position,
-            "joint_positions_scaled": lambda: limbs.scaled_position.clamp(-1.0, 1.0),
-            "joint_velocities": lambda: limbs.velocity,
-            "joint_limit_nearness": lambda: limbs.scaled_position.abs().clamp(max=1.0),
-            "joint_torques": lambda: self.gears * self.actions,
-            "motor_strengths": lambda: (self.gears / STRONGEST).expand(self.num_envs, -1),
-            "motor_power": lambda: (self.gears * self.actions * limbs.velocity).abs().sum(dim=-1),
+            **super().own_values(),
+            "motor_strengths": lambda: (self.torque / STRONGEST).expand(self.num_envs, -1),
             "foot_positions_w": lambda: self.feet_w.value.unflatten(1, (2, 3)),
-            "foot_contact_forces": lambda: forces.value,
-            "feet_in_contact": lambda: (forces.value > 0.0).float(),
         }
-
-    def compute_failures(self) -> dict[str, Tensor]:
-        return {"torso_too_low": self.root.position_w[:, 2] < LOWEST_TORSO}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import torch
 from torch import Tensor
 
@@ -14,8 +12,17 @@ from eureka_agent.simulation.mujoco_parameters import (
     push_on,
     strength_of,
 )
-from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.task import Channel, Variable
+
+from .locomotion import (
+    MOTOR_POWER,
+    FreeRobot,
+    Values,
+    ends,
+    last_actions,
+    orientation_variable,
+    velocity_variable,
+)
 
 DEFAULT_TASK = "follow"
 LEGS = ("front_left", "front_right", "back_left", "back_right")
@@ -35,7 +42,7 @@ FASTEST_COMMAND = (1.0, 0.5, 1.0)
 """Largest command: forward and sideways in m/s, turn in rad/s."""
 
 
-class Quadruped(MujocoTask):
+class Quadruped(FreeRobot):
     """A four-legged robot on flat ground that is told how fast to go and to turn. Each leg has a
     hip, a thigh and a calf motor; all numbers are those of a Unitree Go1.
 
@@ -89,15 +96,7 @@ class Quadruped(MujocoTask):
             "world",
             "position of the torso's centre: x and y (0 at the start), z (height)",
         ),
-        Variable(
-            "torso_orientation_w",
-            (4,),
-            "1",
-            "world",
-            "orientation of the torso as a quaternion w, x, y, z; (1, 0, 0, 0) is level and"
-            " faces +x",
-            (-1.0, 1.0),
-        ),
+        orientation_variable(),
         Variable(
             "torso_height",
             (),
@@ -141,7 +140,7 @@ class Quadruped(MujocoTask):
             "joint",
             f"joint angles less those of the standing posture, of {JOINTS}; 0 when standing",
         ),
-        Variable("joint_velocities", (12,), "rad/s", "joint", f"angular velocities of {JOINTS}"),
+        velocity_variable(JOINTS, 12),
         Variable(
             "joint_target_offsets",
             (12,),
@@ -160,13 +159,7 @@ class Quadruped(MujocoTask):
             " calves; 5 at the calves when standing",
             (-TORQUE, TORQUE),
         ),
-        Variable(
-            "motor_power",
-            (),
-            "W",
-            "joint",
-            "mechanical power of the motors: sum of |torque · angular velocity|",
-        ),
+        MOTOR_POWER,
         Variable(
             "foot_contact_forces",
             (4,),
@@ -232,13 +225,7 @@ class Quadruped(MujocoTask):
         Channel("commanded_yaw_rate", (), "rad/s", "body", "the episode's command"),
         Channel("joint_offsets", MOTORS, "rad", "joint", "angles less the standing posture's"),
         Channel("joint_velocities", MOTORS, "rad/s", "joint", "signs as the angles'", scale=0.05),
-        Channel(
-            "last_actions",
-            MOTORS,
-            "1",
-            "joint",
-            "the action of the step before; 0 in an episode's first step",
-        ),
+        last_actions(MOTORS),
     )
     action_channels = (
         Channel(
@@ -282,24 +269,21 @@ class Quadruped(MujocoTask):
             " changes the robot's speed by 0.6 m/s",
         ),
     )
-    device_types = ("cpu", "cuda")
+    motors = MOTORS
+    foot_sensors = tuple(f"{leg}_force" for leg in LEGS)
+    lowest_torso = LOWEST_TORSO
+    least_upright = LEAST_UPRIGHT
     model_file = "quadruped.xml"
     num_observations = 48
     num_actions = 12
     max_episode_length = 500
     control_dt = 0.02
     termination_causes = ("torso_too_low", "tipped_over", "unstable_physics")
-    termination_conditions: Mapping[str, str] = {
-        "torso_too_low": f"torso_height below {LOWEST_TORSO:g} m",
-        "tipped_over": f"torso_upright below {LEAST_UPRIGHT:g}",
-    }
+    termination_conditions = ends(LOWEST_TORSO, LEAST_UPRIGHT)
 
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         super().__init__(num_envs, device, seed)
-        self.root = self.free_joint("root")
-        self.legs = self.joint(MOTORS)
-        self.torques = self.sensor([f"{motor}_torque" for motor in MOTORS])
-        self.forces = self.sensor([f"{leg}_force" for leg in LEGS])
+        self.applied_torques = self.sensor([f"{motor}_torque" for motor in MOTORS])
         self.feet = self.site([f"{leg}_foot" for leg in LEGS])
         self.standing = torch.tensor(4 * STANDING, device=self.device)
         self.fastest = torch.tensor(FASTEST_COMMAND, device=self.device)
@@ -319,8 +303,8 @@ class Quadruped(MujocoTask):
                 0.25 * self.root.angular_velocity_b,
                 self._gravity_direction_b(),
                 self.commands,
-                self.legs.position - self.standing,
-                0.05 * self.legs.velocity,
+                self.limbs.position - self.standing,
+                0.05 * self.limbs.velocity,
                 self.actions,
             ),
             dim=1,
@@ -334,43 +318,28 @@ class Quadruped(MujocoTask):
             (2.0 * (w * y - x * z), -2.0 * (w * x + y * z), 2.0 * (x * x + y * y) - 1.0), dim=-1
         )
 
-    def compute_variables(self) -> dict[str, Tensor | Callable[[], Tensor]]:
-        root, legs, feet, forces = self.root, self.legs, self.feet, self.forces
+    def torques(self) -> Tensor:
+        return self.applied_torques.value
+
+    def own_values(self) -> Values:
+        limbs, feet = self.limbs, self.feet
         steps_left = self.max_episode_length - self.progress_buf
         return {
+            **super().own_values(),
             "commanded_velocity_b": self.commands[:, 0:2],
             "commanded_yaw_rate": self.commands[:, 2],
-            "torso_velocity_b": self.sensors["torso_velocity_b"],
-            "torso_angular_velocity_b": lambda: root.angular_velocity_b,
-            "torso_position_w": lambda: root.position_w,
-            "torso_orientation_w": lambda: root.orientation_w,
-            "torso_height": lambda: root.position_w[:, 2],
-            "torso_upright": lambda: self.sensors["up_w"][:, 2],
             "gravity_direction_b": self._gravity_direction_b,
-            "joint_positions": lambda: legs.position,
-            "joint_offsets": lambda: legs.position - self.standing,
-            "joint_velocities": lambda: legs.velocity,
+            "joint_offsets": lambda: limbs.position - self.standing,
             "joint_target_offsets": lambda: TARGET_RANGE * self.actions,
-            "joint_torques": lambda: self.torques.value,
-            "motor_power": lambda: (self.torques.value * legs.velocity).abs().sum(dim=-1),
-            "foot_contact_forces": lambda: forces.value,
-            "feet_in_contact": lambda: (forces.value > 0.0).float(),
             "foot_heights": lambda: feet.position_w[:, :, 2],
             "foot_velocities_w": lambda: feet.linear_velocity_w,
             "foot_air_times": self.air_times,
             "time_left": lambda: self.control_dt * steps_left.float(),
         }
 
-    def compute_failures(self) -> dict[str, Tensor]:
-        tipped_over = self.sensors["up_w"][:, 2] < LEAST_UPRIGHT
-        return {
-            "torso_too_low": (self.root.position_w[:, 2] < LOWEST_TORSO) & ~tipped_over,
-            "tipped_over": tipped_over,
-        }
-
     def place(self, env_ids: Tensor) -> None:
         """Stand, each joint up to 0.1 rad off, and draw the episode's command."""
         numbers = self.random.uniform(env_ids, 15, -1.0, 1.0)
-        self.legs.write(env_ids, position=self.standing + 0.1 * numbers[:, 0:12])
+        self.limbs.write(env_ids, position=self.standing + 0.1 * numbers[:, 0:12])
         self.commands[env_ids] = self.fastest * numbers[:, 12:15]
         self.air_times.index_fill_(0, env_ids, 0.0)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from eureka_agent.simulation.cube_in_hand import CubeInHand
-from eureka_agent.simulation.cube_in_hand_names import observation_channels_of, variables_of
 from eureka_agent.task import Channel
+
+from .cube_in_hand import CubeInHand
+from .cube_in_hand_names import observation_channels_of, variables_of
 
 DEFAULT_TASK = "turn"
 FINGERS = ("index", "middle", "ring", "little", "thumb")

@@ -16,7 +16,7 @@ from eureka_agent.records import BASELINES, Attempt
 
 ATTEMPTS, FINALS, BASELINES_FOLDER, BEST = "attempts", "finals", "baselines", "best"
 RANDOMISED = "randomised"
-"""Folder of trainings under distributions of parameters; its policy is that of the best one."""
+"""Folder of the policy of the best distribution of parameters."""
 DISTRIBUTION = "distribution.json"
 REWARD, POLICY = "reward.py", "policy.safetensors"
 CURVES, TRAJECTORIES = "curves.csv", "trajectories.npz"
@@ -48,9 +48,10 @@ def training_folder(run: Path, name: str, seed: int) -> Path:
     return inside(run, parent, name, f"seed-{seed}")
 
 
-def randomised_folder(run: Path, attempt_id: str, distribution: str, seed: int) -> Path:
-    """`randomised/<attempt>+<distribution>/seed-<seed>`."""
-    return inside(run, RANDOMISED, f"{attempt_id}+{distribution}", f"seed-{seed}")
+def trained_folder(run: Path, attempt: Attempt, seed: int) -> Path:
+    """Folder of an attempt's training in the search from this seed."""
+    own = seed == attempt.seed
+    return attempt_folder(run, attempt.id) if own else repeat_folder(run, attempt.id, seed)
 
 
 def write_proposal(run: Path, attempt: Attempt) -> None:
@@ -105,6 +106,15 @@ def no_randomised_policy(run: Run) -> RunFolderError:
     """Error of a run whose best reward was not trained under other parameters."""
     fault = f"the run {run.name!r} has no policy of its best reward under other parameters"
     return RunFolderError(fault, f"`{command('resume RUN --randomise 4')}` makes some")
+
+
+def best_randomised(run: Run, best: Attempt | None) -> tuple[str, int | None]:
+    """Id of the attempt that trains the best one's reward under the best distribution of
+    parameters, and the seed of its typical policy. Raises RunFolderError where there is none."""
+    found = None if best is None else best.randomisation
+    if best is None or found is None or found.best is None:
+        raise no_randomised_policy(run)
+    return f"{best.id}+{found.best}", found.seed
 
 
 def stored_policy(run: Run, name: str | None) -> Path:

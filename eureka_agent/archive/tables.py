@@ -71,8 +71,8 @@ def _outcome_in_brief(outcome: Outcome | None) -> Outcome | None:
     return outcome and outcome.model_copy(update={"checkpoints": (), "ended_by": {}})
 
 
-VERSION = 1
-"""Raised by every change of the tables."""
+VERSION = 2
+"""Raised by every change of the tables, or of what the journal's entries mean."""
 _TABLES = """
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE journal (

@@ -37,8 +37,8 @@ from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Budget
 from eureka_agent.report.live import LogFile
 from eureka_agent.search.context import SearchContext
-from eureka_agent.search.engine import LimitReachedError
 from eureka_agent.search.resumption import is_own
+from eureka_agent.search.search import LimitReachedError
 from eureka_agent.search.session import resume, start
 from eureka_agent.search.summary import run_overview
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings, TrainingSettings, parse_settings

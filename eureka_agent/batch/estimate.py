@@ -22,7 +22,6 @@ from eureka_agent.batch.machine_trouble import trouble_in
 from eureka_agent.batch.matrix import OF_THE_BATCH, PlannedSearch
 from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import Observer
-from eureka_agent.report.console import facts_grid
 from eureka_agent.report.plan import (
     SearchEstimate,
     SearchPlan,
@@ -31,6 +30,7 @@ from eureka_agent.report.plan import (
     facts_of,
     render_notes,
 )
+from eureka_agent.report.terminal import facts_grid
 from eureka_agent.search.estimator import Estimator
 from eureka_agent.wording import count, duration, plural
 

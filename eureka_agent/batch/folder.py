@@ -23,9 +23,8 @@ from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.errors import RunFolderError, SettingsError, did_you_mean
 from eureka_agent.invocation import command
 from eureka_agent.records import RunStatus
-from eureka_agent.search.typed_settings import value_text
 from eureka_agent.settings import FREE_SETTINGS
-from eureka_agent.wording import plural
+from eureka_agent.wording import plural, value_text
 
 STOP_FILE = "STOP"
 BATCH_COPY = "batch.yaml"

@@ -12,7 +12,7 @@ from eureka_agent.journal.state import RunState
 from eureka_agent.llm.budget import Budget, Limits
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Message
-from eureka_agent.search.time_limit import TimeLimit
+from eureka_agent.search.budget import TimeLimit
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
 from eureka_agent.wording import count

@@ -23,7 +23,7 @@ from eureka_agent.batch.folder import ENDED, UNDER_WAY, BatchSearch, SearchState
 from eureka_agent.batch.intents import BatchEvent
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import RunStatus, Stage
-from eureka_agent.report.html.batch_page import batch_page
+from eureka_agent.report.html.document import batch_page
 from eureka_agent.report.live import SteadyLive
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.verdict import best_fitness, fitness_text, why_not_normalized

@@ -161,7 +161,7 @@ def run_planned(
     from eureka_agent.batch.session import run_batch
     from eureka_agent.batch.summary import BatchView, render_rows
     from eureka_agent.cli.watch import LastingConsole, run_stoppable
-    from eureka_agent.report.console import list_console
+    from eureka_agent.report.terminal import list_console
 
     as_json = output_format == "json"
     if plan:
@@ -238,7 +238,7 @@ def status(folder: str, output_format: str) -> None:
     from eureka_agent.batch.folder import find_batch, searches_of
     from eureka_agent.batch.intents import IntentsFile
     from eureka_agent.batch.summary import Summary, render_rows, row_to_json
-    from eureka_agent.report.console import list_console
+    from eureka_agent.report.terminal import list_console
 
     found = find_batch(folder)
     facts, rows = control.status(found), Summary(found).rows(searches_of(IntentsFile(found)))

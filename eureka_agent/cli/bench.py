@@ -105,9 +105,8 @@ def _show(suite: Suite, folder: Path, again: str, output_format: str) -> None:
     from eureka_agent.bench.results import read_results
     from eureka_agent.bench.searches import task_case
     from eureka_agent.bench.tables import as_csv, as_json, document
-    from eureka_agent.report.console import list_console
     from eureka_agent.report.markdown import document_markdown
-    from eureka_agent.report.terminal import render_sections
+    from eureka_agent.report.terminal import list_console, render_sections
 
     names = [task_case(task)["name"] for task in suite.tasks]
     found = read_results(folder, names, list(suite.methods))

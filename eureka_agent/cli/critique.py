@@ -85,7 +85,7 @@ def print_verdicts(
         ]
         print_json({"verdicts": records} if several else records[0])
         return
-    from eureka_agent.report.console import CleanConsole
+    from eureka_agent.report.terminal import CleanConsole
 
     console = CleanConsole(highlight=False, soft_wrap=True)
     render = render_line if several else render_verdict

@@ -188,8 +188,8 @@ def _list(output_format: str) -> None:
         ]
         print_json({"environments": documents})
         return
-    from eureka_agent.report.console import list_console
     from eureka_agent.report.environment import render_environments
+    from eureka_agent.report.terminal import list_console
 
     sentences = {name: entry.tasks for name, entry in entries.items()}
     cards = {name: of_tasks for name, (of_tasks, _) in found.items()}
@@ -199,7 +199,7 @@ def _list(output_format: str) -> None:
 
 def _show(environment: str, task: str | None, output_format: str) -> None:
     from eureka_agent.simulation.loading import describe, load_environment
-    from eureka_agent.simulation.starts import measure_starts
+    from eureka_agent.simulation.rollouts import measure_starts
 
     with foreign_code(), said_if_slow(_SLOW.format(environment)):
         loaded = load_environment(environment)
@@ -216,8 +216,8 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
         document = description.model_dump(mode="json")
         print_json({**document, **_cards_as_json(cards, outdated)})
         return
-    from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.environment import render_card, render_cards, render_environment
+    from eureka_agent.report.terminal import CleanConsole
 
     console = CleanConsole()
     console.print(render_environment(description, tuple(loaded.tasks)))

@@ -29,7 +29,7 @@ KINDS = ("torch", "mujoco", "gymnasium")
 
 def new_environment(folder: Path, kind: str | None, output_format: str) -> None:
     """Write a template and print the next steps. Raises EnvironmentLoadError."""
-    from eureka_agent.simulation.new_environment import write_new_environment
+    from eureka_agent.simulation.catalogue import write_new_environment
 
     if kind is None:
         kinds = "|".join(KINDS)
@@ -61,8 +61,8 @@ def measure_tasks(
     environment's folder. `env_steps` of a training; None: the task's budget. Raises EurekaError."""
     from eureka_agent.archive.files import write_text
     from eureka_agent.cli.watch import watch
-    from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.environment import render_card
+    from eureka_agent.report.terminal import CleanConsole
     from eureka_agent.search.card import card_of
 
     folder, tasks = _tasks(reference, task)

@@ -74,9 +74,8 @@ def confirmation(
         from rich.text import Text
 
         from eureka_agent.report.attempt_page import finding_lines
-        from eureka_agent.report.console import CleanConsole, panel
         from eureka_agent.report.sections import fitness_blocks
-        from eureka_agent.report.terminal import render_block
+        from eureka_agent.report.terminal import CleanConsole, panel, render_block
 
         on_stderr = output_format == "json" or not sys.stdout.isatty()
         output = sys.stderr if on_stderr else sys.stdout

@@ -48,26 +48,25 @@ def refine(
     from eureka_agent.cli.critique import read_reward_file
     from eureka_agent.cli.questions import trust_to_resume
     from eureka_agent.cli.watch import watch
-    from eureka_agent.search.replayed_person import ReplayedPerson
+    from eureka_agent.search.refinement import replayed
     from eureka_agent.search.resumption import with_changes
-    from eureka_agent.search.session import refine as refine_run
+    from eureka_agent.search.session import resume
 
+    if own is not None and earlier is not None:
+        raise click.UsageError("--replay and --from do not go together")
     changes: dict[str, Any] = {} if max_cost is None else {"max_cost": max_cost}
     source = None if own is None else read_reward_file(own)
     with reading(run) as opened:
         opened.settings = with_changes(opened, changes)
         trust_to_resume(opened, trust)
-
-    replayed = None
+    person = None
     if earlier is not None:
-        if own is not None:
-            raise click.UsageError("--replay and --from do not go together")
         with reading(earlier) as other:
             trust_to_resume(other, trust)  # rewards that were given there are trained here
-            replayed = ReplayedPerson(other.archive.entries())
+            person = replayed(other.archive.entries())
 
     def begin(screen: Screen) -> Coroutine[Any, Any, Run]:
-        person = replayed or Conversation(screen.paused, source)
-        return refine_run(opened.folder, screen, person, changes)
+        speaker = person or Conversation(screen.paused, source)
+        return resume(opened.folder, screen, changes, person=speaker)
 
     watch(begin, "text")

@@ -76,8 +76,8 @@ def runs(
         rows = [{**{key: run[key] for key in keys}, "bytes": size} for run, size in found]
         print_json({"runs": rows})
     elif reports:
-        from eureka_agent.report.console import list_console
         from eureka_agent.report.tables import render_runs
+        from eureka_agent.report.terminal import list_console
 
         sizes = [folder_size(each.folder) for each in reports]
         list_console().print(render_runs(reports, sizes))
@@ -130,8 +130,8 @@ def show(
 
         print_json(to_json(report))
     else:
-        from eureka_agent.report.console import CleanConsole
         from eureka_agent.report.tables import render_run
+        from eureka_agent.report.terminal import CleanConsole
 
         CleanConsole().print(render_run(report))
 
@@ -142,8 +142,8 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     from eureka_agent.archive.safe_files import inside
     from eureka_agent.report.as_json import attempt_in_full_to_json
     from eureka_agent.report.attempt_page import attempt_document, render_attempt
-    from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.curves import read_curves_csv
+    from eureka_agent.report.terminal import CleanConsole
     from eureka_agent.search.summary import attempt_of
 
     with reading(word) as run:
@@ -206,8 +206,8 @@ def _show_events(word: str, output_format: str) -> None:
 
 
 def _show_cost(report: RunReport, output_format: str) -> None:
-    from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.ledger import ledger_to_json, render_ledger
+    from eureka_agent.report.terminal import CleanConsole
 
     if output_format == "json":
         print_json(ledger_to_json(report.ledger))

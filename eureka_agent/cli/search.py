@@ -85,8 +85,8 @@ def _print_plan(values: Mapping[str, Any], output_format: str) -> None:
     """Print the estimate of a search."""
     import asyncio
 
-    from eureka_agent.report.console import CleanConsole
     from eureka_agent.report.plan import SearchPlan, plan_to_json, render_plan
+    from eureka_agent.report.terminal import CleanConsole
     from eureka_agent.search.estimator import Estimator
 
     async def estimated() -> SearchPlan:

@@ -93,7 +93,7 @@ def video(
     wall = choose_wall(opened.settings.sandbox)
     filmed = asyncio.run(filming.film(opened, wall, shown, settings, place, animation))
     if output is None and not attempts:
-        from eureka_agent.search.run_end import renew_html_report
+        from eureka_agent.search.recorder import renew_html_report
 
         renew_html_report(opened)  # which holds this clip
     titles = [each.subject.title for each in shown]

@@ -17,7 +17,7 @@ from eureka_agent.cli.output import print_json, say
 from eureka_agent.invocation import resume_command, show_command
 from eureka_agent.journal.entries import BaseEntry, RunStarted
 from eureka_agent.records import RunStatus
-from eureka_agent.report.console import CleanConsole
+from eureka_agent.report.terminal import CleanConsole
 
 if TYPE_CHECKING:
     from eureka_agent.report.live import LogFile

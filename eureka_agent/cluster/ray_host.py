@@ -69,10 +69,14 @@ class Host:
         self, wall: str, limits: Limits, folders: Mapping[str, bytes]
     ) -> dict[str, Path]:
         scratch = self._stack.enter_context(driver_scratch())
-        places = {name: scratch / f"folder-{number}" for number, name in enumerate(folders)}
+        # folders that lie side by side find each other there too
+        parents = list(dict.fromkeys(Path(name).parent for name in folders))
+        places = {
+            name: scratch / f"folder-{parents.index(Path(name).parent)}" / Path(name).name
+            for name in folders
+        }
         for name, place in places.items():
-            unpack(folders[name], place / Path(name).name)
-            places[name] = place / Path(name).name
+            unpack(folders[name], place)
         folder = Path(tempfile.mkdtemp(prefix="worker-", dir=scratch))
         self._wall = await asyncio.to_thread(choose_wall, wall, lambda line: None)
         own = replace(

@@ -4,34 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
 import torch
 
-from eureka_agent.conformance import (
-    checks,
-    devices,
-    episodes,
-    parameters,
-    pictures,
-    rows,
-    source,
-    states,
-    training,
-)
-from eureka_agent.conformance import fitness as metrics
-from eureka_agent.conformance.checks import (
-    Nonconforming,
-    NotApplicable,
-    Note,
-    Remark,
-    Subject,
-)
+from eureka_agent.conformance import checks, declarations, rows, training
+from eureka_agent.conformance.checks import Nonconforming, NotApplicable, Note, Remark, Subject
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command
-from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
+from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.simulation.time_limit import TimeLimitError, patient_time_limit
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.training.environment_faults import place_of_error
@@ -44,11 +27,12 @@ _STANDARD_ERROR = 2
 Finding = Remark | Note
 Check = Callable[[Subject], Iterable[Finding] | None]
 
+_MADE, _VARIABLES, _FITNESS = "can be made", "variables after a reset", "fitness"
 _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
-    ("names", source.hooks),
+    ("names", declarations.hooks),
     ("observations after a reset", checks.observations_after_reset),
-    ("observation columns", states.written_columns),
-    ("variables after a reset", checks.variables_after_reset),
+    ("observation columns", checks.written_columns),
+    (_VARIABLES, checks.variables_after_reset),
     ("termination", checks.termination),
     ("variables after a step", checks.variables_after_step),
     ("time limit", checks.time_limit),
@@ -56,27 +40,30 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("finite under random actions", checks.finite_values),
     ("finite under extreme actions", checks.extreme_actions),
     ("variable ranges", checks.value_ranges),
-    ("same seed, same trajectory", checks.same_seed),
-    ("episodes begin anew", episodes.begun_anew),
+    ("same seed, same trajectory", rows.same_seed),
+    ("episodes begin anew", rows.begun_anew),
     ("rows are independent", rows.row_independence),
     ("moving actions", rows.moving_actions),
     ("rows are restored", rows.restored_rows),
-    ("state in tensors", states.state_in_tensors),
-    ("parameters", parameters.parameters),
-    ("resets on a GPU", devices.masked_resets),
-    ("steps on a GPU", devices.no_values),
-    ("copies to a GPU", devices.no_copies_to_the_gpu),
-    ("pictures", pictures.own_drawing),
-    ("physics", training.mujoco_speed),
-    ("episode", training.episode),
+    ("state in tensors", checks.state_in_tensors),
+    ("parameters", rows.parameters),
+    ("resets on a GPU", rows.masked_resets),
+    ("steps on a GPU", declarations.no_values),
+    ("copies to a GPU", declarations.no_copies_to_the_gpu),
+    ("pictures", declarations.own_drawing),
+    ("physics", declarations.mujoco_speed),
+    ("episode", declarations.episode),
 )
 _OF_A_TASK: tuple[tuple[str, Check], ...] = (
-    ("fitness", metrics.fitness),
-    ("human reward", metrics.human_reward),
-    ("sparse reward", metrics.sparse_reward),
-    ("baselines", source.baselines),
-    ("torch alone", source.numpy_in_rewards),
+    (_FITNESS, training.fitness),
+    ("human reward", training.human_reward),
+    ("sparse reward", training.sparse_reward),
+    ("baselines", declarations.baselines),
+    ("torch alone", declarations.numpy_in_rewards),
+    ("task", declarations.settings),
 )
+_NEEDED = {"variables after a step": _VARIABLES, "sparse reward": _FITNESS, "task": _FITNESS}
+"""Checks that would repeat the finding of another one."""
 
 
 @dataclass(frozen=True)
@@ -123,55 +110,41 @@ def check_environment(
     return list(_Checking(reference, limit_s, rollout_s, observer or Observer()).results(task))
 
 
+@dataclass
 class _Checking:
     """The checks of one environment, in progress."""
 
-    def __init__(
-        self, reference: str, limit_s: float, rollout_s: float, observer: Observer
-    ) -> None:
-        self._reference = reference
-        self._limit_s = limit_s
-        self._rollout_s = rollout_s
-        self._observer = observer
-        self._loaded: LoadedEnvironment | None = None
-        self._failed = False
-        self._broken_fitness: set[str] = set()
-        """Tasks whose fitness failed its check; further checks would repeat the finding."""
-        self._wrong_variables = False
-        """True where variables are not as declared, with which this program's own code fails."""
-        self._stuck = False
-        """True after a check that did not end; others would not either."""
-        self._raised: set[str] = set()
-        """Errors raised so far: any step can raise them, and one report is enough."""
+    _reference: str
+    _limit_s: float
+    _rollout_s: float
+    _observer: Observer
+    _loaded: LoadedEnvironment | None = None
+    _broken: set[tuple[str, str]] = field(default_factory=set)
+    """Tasks and names of failed checks."""
+    _stuck: bool = False
+    """True after a check that did not end; others would not either."""
+    _raised: set[str] = field(default_factory=set)
+    """Errors so far: any step can raise them, and one report is enough."""
 
     def results(self, task: str | None) -> Iterator[CheckResult]:
         """Run the checks; each result is given as soon as it is known."""
         expected = "env.py and every task can be imported"
         yield from self._check("", "loads", expected, partial(self._load, task))
-        if self._loaded is None or self._failed:
+        if self._loaded is None or self._broken:
             return
         known: list[Mapping[str, object]] = []
         for name in self._loaded.tasks if task is None else (task,):
-            subject = Subject(self._loaded, self._loaded.tasks[name])
+            subject = Subject(self._loaded, self._loaded.tasks[name], name)
             # other options make another environment
             if not any(_are_equal(subject.task.options, each) for each in known):
-                expected = f"{checks.ROWS} rows can be made and reset"
-                results = list(self._check(name, "can be made", expected, partial(_make, subject)))
-                yield from results
-                if self._stuck:
-                    return
-                if not results or not results[-1].passed:
+                yield from self._run(((_MADE, checks.made),), subject)
+                if (name, _MADE) in self._broken:
                     continue
-                yield from self._run(name, _OF_AN_ENVIRONMENT, subject)
+                yield from self._run(_OF_AN_ENVIRONMENT, subject)
             known.append(subject.task.options)
-            yield from self._run(name, _OF_A_TASK, subject)
-            if self._stuck:
-                return
-            if name not in self._broken_fitness:
-                expected = "the task's settings can be read"
-                yield from self._check(name, "task", expected, partial(_describe, subject, name))
-            if not self._failed:
-                yield from self._run(name, self._rollouts(), subject)
+            yield from self._run(_OF_A_TASK, subject)
+            if not self._broken:
+                yield from self._run(self._rollouts(), subject)
 
     def _load(self, task: str | None) -> list[Remark]:
         loaded = load_environment(self._reference)
@@ -182,28 +155,23 @@ class _Checking:
 
     def _rollouts(self) -> tuple[tuple[str, Check], ...]:
         """The checks that run longer, with the values that they share."""
-        seen, seconds = states.Seen(), self._rollout_s
+        seen, seconds = training.Seen(), self._rollout_s
         return (
-            ("whole episodes", partial(states.long_episodes, seen=seen, seconds=seconds)),
+            ("whole episodes", partial(training.long_episodes, seen=seen, seconds=seconds)),
             ("a brief training", partial(training.brief_training, seen=seen, seconds=seconds)),
-            ("moving observations", partial(states.moving_columns, seen=seen)),
+            ("moving observations", partial(training.moving_columns, seen=seen)),
             ("fitness tells apart", partial(training.fitness_tells_apart, seen=seen)),
-            ("stable physics", partial(states.stable_physics, seen=seen)),
+            ("stable physics", partial(training.stable_physics, seen=seen)),
         )
 
-    def _run(
-        self, task: str, chosen: Iterable[tuple[str, Check]], subject: Subject
-    ) -> Iterator[CheckResult]:
+    def _run(self, chosen: Iterable[tuple[str, Check]], subject: Subject) -> Iterator[CheckResult]:
         for name, check in chosen:
             if self._stuck:
                 return
-            if name == "sparse reward" and task in self._broken_fitness:
-                continue
-            if name == "variables after a step" and self._wrong_variables:
-                continue
-            expected = " ".join((getattr(check, "func", check).__doc__ or "").split())
-            takes = check.keywords.get("seconds", 0.0) if isinstance(check, partial) else 0.0
-            yield from self._check(task, name, expected, partial(check, subject), takes)
+            if (subject.name, _NEEDED.get(name)) not in self._broken:
+                expected = " ".join((getattr(check, "func", check).__doc__ or "").split())
+                takes = check.keywords.get("seconds", 0.0) if isinstance(check, partial) else 0.0
+                yield from self._check(subject.name, name, expected, partial(check, subject), takes)
 
     def _check(
         self,
@@ -215,61 +183,61 @@ class _Checking:
     ) -> Iterator[CheckResult]:
         self._observer.begins(task, name, takes)
         began = time.monotonic()
-        for result in self._findings(name, expected, check):
-            dated = replace(result, task=task, seconds=time.monotonic() - began)
-            self._failed = self._failed or not dated.passed
-            if name == "variables after a reset" and not dated.passed:
-                self._wrong_variables = True
-            if name == "fitness" and not dated.passed:
-                self._broken_fitness.add(task)
+        try:
+            results = self._findings(name, check)
+        except Nonconforming as finding:
+            self._broken.add((task, name))
+            expected, actual = finding.expected or expected, finding.actual
+            results = [CheckResult(name, "error", expected, actual, finding.hint)]
+            if finding.raised and (actual in self._raised or not actual):
+                results = []
+            self._raised.add(actual)
+        for result in results:
+            dated = replace(
+                result,
+                task=task,
+                expected=result.expected or expected,
+                seconds=time.monotonic() - began,
+            )
             self._observer.ends(dated)
             yield dated
 
     def _findings(
-        self, name: str, expected: str, check: Callable[[], Iterable[Finding] | None]
+        self, name: str, check: Callable[[], Iterable[Finding] | None]
     ) -> list[CheckResult]:
+        """Results of a check that passed. Raises Nonconforming."""
         try:
             with patient_time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
                 found = list(check() or ())
         except NotApplicable:
             return []
-        except Nonconforming as finding:
-            return [CheckResult(name, "error", finding.expected, finding.actual, finding.hint)]
+        except (Nonconforming, KeyboardInterrupt):
+            raise
         except EurekaError as error:
             pointer = f"correct the file; `{command('envs --check PATH')}` tests all of it"
             hint = error.hint.replace(pointer, "correct the file")
-            return self._raising(name, expected, error.message, hint)
+            raise Nonconforming("", error.message, hint, raised=True) from None
         except TimeLimitError as error:
             self._stuck = True
             place = self._place(error) or place_of_error(error)
-            actual = f"{place}it did not end within {error.seconds:g} s"
-            hint = "look for a loop that never ends, or raise --time-limit"
-            return [CheckResult(name, "error", expected, actual, hint)]
-        # whatever the environment's code raises is a result
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # noqa: BLE001
+            raise Nonconforming(
+                "",
+                f"{place}it did not end within {error.seconds:g} s",
+                "look for a loop that never ends, or raise --time-limit",
+            ) from None
+        except BaseException as error:  # noqa: BLE001  (whatever the environment's code raises)
             place = self._place(error)
-            if self._wrong_variables and not place:
-                self._failed = True
-                return []
-            message = f"{place}{describe_error(error)}"
-            return self._raising(name, expected, message, "correct this line")
+            # with variables that are not as declared this program's own code fails
+            follows = not place and any(each == _VARIABLES for _, each in self._broken)
+            actual = "" if follows else f"{place}{describe_error(error)}"
+            raise Nonconforming("", actual, "correct this line", raised=True) from None
         warnings = [
             CheckResult(name, "warning", each.expected, each.actual, each.hint)
             for each in found
             if isinstance(each, Remark)
         ]
         notes = "; ".join(each for each in found if isinstance(each, Note))
-        return warnings or [CheckResult(name, "ok", expected, notes or "as expected")]
-
-    def _raising(self, name: str, expected: str, message: str, hint: str) -> list[CheckResult]:
-        """The result of a check that raised; none for a message that was reported before."""
-        self._failed = True
-        if message in self._raised:
-            return []
-        self._raised.add(message)
-        return [CheckResult(name, "error", expected, message, hint)]
+        return warnings or [CheckResult(name, "ok", "", notes or "as expected")]
 
     def _place(self, error: BaseException) -> str:
         return error_place(error, self._loaded.folder if self._loaded is not None else None)
@@ -281,11 +249,3 @@ def _are_equal(options: Mapping[str, object], other: Mapping[str, object]) -> bo
         return bool(options == other)
     except Exception:  # noqa: BLE001  (their own `__eq__`)
         return False
-
-
-def _make(subject: Subject) -> None:
-    subject.make().close()
-
-
-def _describe(subject: Subject, task: str) -> None:
-    describe(subject.loaded, task)

@@ -1,15 +1,17 @@
-"""The basic checks of `eureka envs --check`. Each raises `Nonconforming` with expected and actual;
-its docstring is the expected text that a user sees."""
+"""The basic checks of `eureka envs --check`, on shapes, values, resets and the state's storage.
+Each raises `Nonconforming` with expected and actual; its docstring is the expected text that a user
+sees."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -23,21 +25,23 @@ from eureka_agent.training.environment_faults import OBSERVATIONS, place_of_valu
 ROWS = 8
 RANDOM_STEPS = 120
 EXTREME_STEPS = 40
-COMPARED_STEPS = 30
 LARGEST_STATE = 1e10
 """Magnitude from which a state is not physical, MuJoCo's mjMAXVAL."""
 BEYOND_RANGE = 1e6
 """Multiple of a declared range from which a state is not physical."""
 LONGEST = 500
 """Most steps in which a state can grow."""
+_STORED_STEPS = 40
+_BASE_ATTRIBUTES = frozenset(("active_rows", "skipped_rows", "extras", "random", "resets_by_mask"))
 
 
 class Nonconforming(Exception):
-    """An error that a check found."""
+    """An error that a check found; `raised`: as an exception of the environment's code. An empty
+    `expected` stands for the check's docstring."""
 
-    def __init__(self, expected: str, actual: str, hint: str) -> None:
+    def __init__(self, expected: str, actual: str, hint: str, raised: bool = False) -> None:
         super().__init__(expected)
-        self.expected, self.actual, self.hint = expected, actual, hint
+        self.expected, self.actual, self.hint, self.raised = expected, actual, hint, raised
 
 
 class NotApplicable(Exception):
@@ -63,11 +67,17 @@ class Subject:
 
     loaded: LoadedEnvironment
     task: Task
+    name: str = ""
+    """Of the task."""
+
+    @property
+    def cls(self) -> type[VecTask]:
+        """The environment's class."""
+        return self.loaded.environment_class
 
     def fitness(self) -> FitnessFunction:
         """The task's fitness, called as in a training."""
-        found = self.loaded.environment_class
-        return FitnessFunction(self.task, found.all_variables(), found.constants)
+        return FitnessFunction(self.task, self.cls.all_variables(), self.cls.constants)
 
     def make(self, num_envs: int = ROWS, seed: int = 0) -> VecTask:
         return self.loaded.make(self.task, num_envs, seed=seed)
@@ -82,12 +92,11 @@ class Subject:
 
     def sound_steps(self) -> list[RecordedStep]:
         """Steps before the first value that is not finite or huge, which no reward can process."""
-        limits = _limits(self.loaded.environment_class)
+        limits = _limits(self.cls)
 
         def is_sound(step: RecordedStep) -> bool:
-            return all(
-                bool((each.abs() < limits[name]).all()) for name, each in step.values.items()
-            )
+            values = step.values.items()
+            return all(bool((each.abs() < limits[name]).all()) for name, each in values)
 
         return list(takewhile(is_sound, self.steps()))
 
@@ -95,11 +104,37 @@ class Subject:
 # ── shapes and values ─────────────────────────────────────────────────────────────────────────────
 
 
+def made(subject: Subject) -> None:
+    """8 rows can be made and reset"""
+    subject.make().close()
+
+
 def observations_after_reset(subject: Subject) -> None:
     """The observations have their declared shape, in float32, and are finite."""
     environment = subject.make()
     shape = (ROWS, environment.num_observations)
     check_tensor("obs_buf", environment.obs_buf, shape, torch.float32)
+
+
+def written_columns(subject: Subject) -> None:
+    """compute_observations writes every column of obs_buf."""
+    environment = subject.make()
+    buffer = environment.obs_buf
+    environment.obs_buf.fill_(torch.nan)
+    environment.compute_observations()
+    missing = environment.obs_buf.isnan().all(dim=0).nonzero().flatten().tolist()
+    if environment.obs_buf is buffer and missing:
+        raise Nonconforming(
+            f"{environment.num_observations} columns, as num_observations says",
+            f"never written: {columns_in_words(missing)}",
+            "write them, or make num_observations smaller: policies see them as 0",
+        )
+
+
+def columns_in_words(columns: list[int]) -> str:
+    """`columns 2, 3`."""
+    shown = ", ".join(map(str, columns[:12])) + ("…" if len(columns) > 12 else "")
+    return f"column{'s' if len(columns) > 1 else ''} {shown}"
 
 
 def variables_after_reset(subject: Subject) -> None:
@@ -150,7 +185,7 @@ def time_limit(subject: Subject) -> None:
 
 def finite_values(subject: Subject) -> None:
     """Nothing turns NaN, infinite or huge under random actions."""
-    count = max(RANDOM_STEPS, min(LONGEST, subject.loaded.environment_class.max_episode_length))
+    count = max(RANDOM_STEPS, min(LONGEST, subject.cls.max_episode_length))
     for index, step in enumerate(subject.steps(count)):
         _check_finite(subject, step, f"in step {index} of random actions")
 
@@ -173,28 +208,24 @@ def extreme_actions(subject: Subject) -> None:
 
 def value_ranges(subject: Subject) -> None:
     """No variable leaves its declared range by more than a tenth of it."""
-    steps = subject.steps()
-    variables = subject.loaded.environment_class.all_variables()
-    if any(
-        bool((step.values[each.name].abs() > _most(each)).any())
-        for step in steps
-        for each in variables
-    ):
+    steps, variables = subject.steps(), subject.cls.all_variables()
+    seen = {name: torch.stack([step.values[name] for step in steps]) for name in steps[0].values}
+    if any(bool((seen[each.name].abs() > _most(each)).any()) for each in variables):
         return  # another check reports exploding physics; no range is wrong then
     for variable in variables:
         if variable.range is not None:
             low, high = variable.range
             slack = RANGE_TOLERANCE * (high - low)
-            values = torch.stack([step.values[variable.name] for step in steps])
-            if float(values.min()) < low - slack or float(values.max()) > high + slack:
+            least, most = float(seen[variable.name].min()), float(seen[variable.name].max())
+            if least < low - slack or most > high + slack:
                 raise Nonconforming(
                     f"{variable.name} within its range {variable.range!r}",
-                    f"{float(values.min()):.4g} to {float(values.max()):.4g} under random actions",
+                    f"{least:.4g} to {most:.4g} under random actions",
                     "correct the Variable's range, or leave it out",
                 )
 
 
-# ── resets and randomness ─────────────────────────────────────────────────────────────────────────
+# ── resets and storage ────────────────────────────────────────────────────────────────────────────
 
 
 def reset_state(subject: Subject) -> None:
@@ -203,21 +234,16 @@ def reset_state(subject: Subject) -> None:
     for actions in actions_for(environment, 5, seed=0):
         environment.advance(actions)
         environment.reset_done()
-    before = copied_variables(environment)
-    progress = environment.progress_buf.clone()
+    before = {**copied_variables(environment), "progress_buf": environment.progress_buf.clone()}
     asked = torch.tensor([1, ROWS - 2])
     environment.reset_rows(asked)
-    after = environment.read_variables()
-    for name, value in (
-        ("progress_buf", environment.progress_buf),
-        ("actions", after["actions"]),
-        ("terminated", after["terminated"]),
-        *([(SUCCEEDED, after[SUCCEEDED])] if environment.success_causes else []),
-    ):
-        if bool((value[asked] != 0).any()):
+    after = {**environment.read_variables(), "progress_buf": environment.progress_buf}
+    ends = [SUCCEEDED] if environment.success_causes else []
+    for name in ("progress_buf", "actions", "terminated", *ends):
+        if bool((after[name][asked] != 0).any()):
             raise Nonconforming(
                 f"{name} 0 in a row just reset",
-                f"{value[asked].tolist()!r}",
+                f"{after[name][asked].tolist()!r}",
                 "call the base class's reset_rows",
             )
     others = [row for row in range(ROWS) if row not in asked.tolist()]
@@ -226,8 +252,6 @@ def reset_state(subject: Subject) -> None:
         for name, value in before.items()
         if not torch.equal(after[name][others], value[others])
     ]
-    if not torch.equal(environment.progress_buf[others], progress[others]):
-        changed.append("progress_buf")
     if changed:
         raise Nonconforming(
             f"reset_idx({asked.tolist()!r}) changes these rows alone",
@@ -236,19 +260,58 @@ def reset_state(subject: Subject) -> None:
         )
 
 
-def same_seed(subject: Subject) -> None:
-    """Equal seeds give equal trajectories."""
-    first, second = subject.steps(COMPARED_STEPS), subject.steps(COMPARED_STEPS)
-    for index, (one, other) in enumerate(zip(first, second, strict=True)):
-        different = [
-            name for name, value in one.values.items() if not torch.equal(value, other.values[name])
-        ]
-        if different or not torch.equal(one.observations, other.observations):
-            raise Nonconforming(
-                "two runs with seed 0 give the same values",
-                f"{', '.join(different) or 'the observations'} differ in step {index}",
-                f"draw random numbers from {subject.loaded.environment_class.random_numbers}",
-            )
+def state_in_tensors(subject: Subject) -> Iterator[Remark]:
+    """Tensors with a row per environment hold all that a step changes, as a resume needs."""
+    environment = subject.make()
+    if not environment.restorable:
+        raise NotApplicable
+    environment.tell_rows_from_constants(subject.make(ROWS + 1))
+    before = _attributes(environment)
+    for _ in run(environment, actions_for(environment, _STORED_STEPS, seed=9)):
+        pass
+    after = _attributes(environment)
+    changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    if changed:
+        names = ", ".join(
+            f"self.{name} ({type(vars(environment).get(name)).__name__})" for name in changed[:8]
+        )
+        yield Remark(
+            "nothing else changes while it is stepped",
+            f"{names}: not saved with a row, nor given back to it",
+            "keep one tensor row for each environment, add it to row_tensors(), or write"
+            " `restorable = False` in the class",
+        )
+
+
+def _attributes(environment: VecTask) -> dict[str, object]:
+    """Attributes outside a row's state, in a comparable form."""
+    # a subclass may give row tensors under other names
+    rows = {**environment.row_tensors(), **VecTask.row_tensors(environment)}
+    held = frozenset(map(id, rows.values()))
+    return {
+        name: _comparable(value, held)
+        for name, value in vars(environment).items()
+        if name not in rows and name not in _BASE_ATTRIBUTES and not name.startswith("__")
+    }
+
+
+def _comparable(value: object, held: frozenset[int], depth: int = 4) -> object:
+    """A plain value, equal for equal content; a type's name for any other object. `held`: ids of
+    the row tensors, which may stand in a dict or list."""
+    if isinstance(value, Tensor):
+        # a view of a row's state, such as a named sensor, belongs to that state
+        rows = id(value) in held or value._base is not None or value.is_inference()
+        return "tensor" if rows else (tuple(value.shape), value.tolist())
+    if isinstance(value, numpy.ndarray):
+        own = value.base is None and value.dtype != object
+        return (value.shape, value.tolist()) if own else "array"
+    if depth and isinstance(value, (list, tuple, deque)):
+        return [_comparable(each, held, depth - 1) for each in value]
+    if depth and isinstance(value, dict):
+        return {repr(key): _comparable(each, held, depth - 1) for key, each in value.items()}
+    if isinstance(value, (bool, int, float, str, bytes, type(None), set, frozenset, numpy.generic)):
+        return repr(value)
+    return type(value).__name__
 
 
 # ── helpers ───────────────────────────────────────────────────────────────────────────────────────
@@ -256,13 +319,14 @@ def same_seed(subject: Subject) -> None:
 
 def _check_variables(environment: VecTask, values: Mapping[str, Tensor]) -> None:
     declared = {variable.name: variable for variable in environment.all_variables()}
-    if set(values) != set(declared):
-        missing, extra = sorted(set(declared) - set(values)), sorted(set(values) - set(declared))
-        parts = [f"missing: {missing!r}"] * bool(missing)
-        parts += [f"not declared: {extra!r}"] * bool(extra)
+    faults = {
+        "missing": sorted(set(declared) - set(values)),
+        "not declared": sorted(set(values) - set(declared)),
+    }
+    if any(faults.values()):
         raise Nonconforming(
             f"the {len(declared)} declared variables",
-            "; ".join(parts),
+            "; ".join(f"{fault}: {names!r}" for fault, names in faults.items() if names),
             "compute_variables returns exactly the names in the class's `variables`",
         )
     for name, value in values.items():
@@ -292,31 +356,27 @@ def check_tensor(name: str, value: Any, shape: Sequence[int], dtype: torch.dtype
 
 def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
     """Check a step's own variables; `previous_` ones were checked a step before."""
-    cls = subject.loaded.environment_class
-    values = {
-        name: value for name, value in step.values.items() if not name.startswith(PREVIOUS_PREFIX)
-    }
-    limits = _limits(cls)
-    for name, value in {**values, OBSERVATIONS: step.observations}.items():
-        most = limits[name]
-        odd = ~(value.abs() < most)
-        if bool(odd.any()):
-            first = odd.nonzero()[0].tolist()
-            column = f", column {first[1]}," if len(first) > 1 else ""
-            what = f"{place_of_value(cls, name, [*first, 0][1])}{name}{column} is"
-            worst = float(value[tuple(first)])
-            if math.isfinite(worst):
-                raise Nonconforming(
-                    f"{name} below {most:.4g}",
-                    f"{what} {worst:.4g} {when} (row {first[0]}): the physics explodes",
-                    "a smaller time step, smaller forces or gears, and more damping keep it stable;"
-                    " see what grows from step to step",
-                )
+    limits = _limits(subject.cls)
+    for name, value in {**step.values, OBSERVATIONS: step.observations}.items():
+        odd = ~(value.abs() < limits[name])
+        if name.startswith(PREVIOUS_PREFIX) or not bool(odd.any()):
+            continue
+        first = odd.nonzero()[0].tolist()
+        column = f", column {first[1]}," if len(first) > 1 else ""
+        what = f"{place_of_value(subject.cls, name, [*first, 0][1])}{name}{column} is"
+        worst, where = float(value[tuple(first)]), f"{when} (row {first[0]})"
+        if math.isfinite(worst):
             raise Nonconforming(
-                f"{name} finite",
-                f"{what} {_first_odd(value)} {when} (row {first[0]})",
-                "guard divisions, and limit velocities in the physics",
+                f"{name} below {limits[name]:.4g}",
+                f"{what} {worst:.4g} {where}: the physics explodes",
+                "a smaller time step, smaller forces or gears, and more damping keep it stable;"
+                " see what grows from step to step",
             )
+        raise Nonconforming(
+            f"{name} finite",
+            f"{what} {_first_odd(value)} {where}",
+            "guard divisions, and limit velocities in the physics",
+        )
 
 
 def _limits(cls: type[VecTask]) -> Mapping[str, float]:

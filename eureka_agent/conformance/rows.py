@@ -1,57 +1,204 @@
-"""Checks of `eureka envs --check` on single rows: independent of neighbours, restorable, moved by
-each of their actions."""
+"""Checks of `eureka envs --check` that compare trajectories: rows that are independent, restorable
+and moved by each action, episodes that begin anew, parameters."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import torch
 from torch import Tensor
 
 from eureka_agent.conformance.checks import (
-    COMPARED_STEPS,
     RANDOM_STEPS,
     ROWS,
     Nonconforming,
     NotApplicable,
+    Note,
     Remark,
     Subject,
 )
-from eureka_agent.simulation.rollouts import RecordedStep, actions_for, run
+from eureka_agent.parameters import DEFAULTS, Distribution
+from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, WINDOW_SUFFIX
 from eureka_agent.training.environment_faults import OBSERVATIONS
 
 ROW_TOLERANCE = 1e-4
-_STEPS_BEFORE = 20
+_COMPARED_STEPS = 30
+_STEPS_BEFORE = 40
+_PARAMETER_STEPS = 130
+"""A push that comes every 2 s falls among them in some row."""
+_SHORT_EPISODE = 9
 _MOST_MOVED = 64
 """Actions that are tried one by one."""
 _SHOWN = 8
+_REST_OF_STATE = (
+    "add the tensors that hold the rest of the state to row_tensors, or set `restorable = False` in"
+    " the class"
+)
+
+
+Pairs = Iterable[tuple[int, int]]
+_ALL_ROWS = [(row, row) for row in range(ROWS)]
+
+
+def _difference(
+    cls: type[VecTask],
+    states: tuple[Mapping[str, Tensor], Mapping[str, Tensor]],
+    words: tuple[str, str],
+    pairs: Pairs = _ALL_ROWS,
+) -> tuple[str, str]:
+    """Name of the first number that differs between rows of two states, beyond rounding, and both
+    values, each with its `words`; empty without one."""
+    for row, place in pairs:
+        for name in states[0]:
+            one, other = states[0][name][row].float(), states[1][name][place].float()
+            close = torch.isclose(one, other, ROW_TOLERANCE, ROW_TOLERANCE, equal_nan=True)
+            if bool(close.all()):
+                continue
+            column = int((~close).flatten().nonzero()[0])
+            channels = [
+                f" ({each.name}{f'[{index}]' if each.size > 1 else ''})"
+                for each in cls.observation_channels
+                for index in range(each.size)
+            ]
+            channel = "".join(channels[column : column + 1] if name == OBSERVATIONS else [])
+            where = f", column {column}{channel}," if one.dim() else ""
+            values = (float(each.flatten()[column]) for each in (one, other))
+            told = (f"{value:.7g} {word}" for value, word in zip(values, words, strict=True))
+            return name, f"{name}{where} is {' and '.join(told)}"
+    return "", ""
+
+
+def _numbers(step: RecordedStep) -> dict[str, Tensor]:
+    """Variables and observations of a step."""
+    return {**step.values, OBSERVATIONS: step.observations}
+
+
+def _unequal(one: RecordedStep, other: RecordedStep) -> list[str]:
+    """Names of what is not equal to the bit."""
+    others = _numbers(other)
+    return [name for name, value in _numbers(one).items() if not torch.equal(value, others[name])]
+
+
+def _episode(environment: VecTask, steps: int, seed: int) -> list[RecordedStep]:
+    """Start, recorded as a step, and steps of the same episodes in any instance."""
+    rows = torch.arange(ROWS)
+    environment.seed_rows(rows, 1000 + rows)
+    environment.reset()
+    none = torch.zeros(ROWS, dtype=torch.bool)
+    start = RecordedStep(environment.obs_buf.clone(), copied_variables(environment), none, none)
+    return [start, *run(environment, actions_for(environment, steps, seed))]
+
+
+# ── random numbers and episodes ───────────────────────────────────────────────────────────────────
+
+
+def same_seed(subject: Subject) -> None:
+    """Equal seeds give equal trajectories."""
+    first, second = subject.steps(_COMPARED_STEPS), subject.steps(_COMPARED_STEPS)
+    for index, steps in enumerate(zip(first, second, strict=True)):
+        if different := _unequal(*steps):
+            raise Nonconforming(
+                "two runs with seed 0 give the same values",
+                f"{', '.join(different)} differ in step {index}",
+                f"draw random numbers from {subject.cls.random_numbers}",
+            )
+
+
+def begun_anew(subject: Subject) -> None:
+    """An episode is the same in a used instance as in a fresh one."""
+    fresh, used = subject.make(seed=0), subject.make(seed=1)
+    used.tell_rows_from_constants(subject.make(ROWS + 1))
+    expected = _episode(fresh, _COMPARED_STEPS, 11)
+
+    def changed_by(names: Sequence[str]) -> str:
+        """What differs in new episodes, in words, after these attributes were spoiled."""
+        for name in names:
+            value = _own_tensors(used)[name]
+            with suppress(RuntimeError):  # not writable in place, such as an expanded tensor
+                if value.is_floating_point():
+                    value.add_(1.0)
+                elif value.dtype == torch.bool:
+                    value.logical_not_()
+        found = _episode(used, _COMPARED_STEPS, 11)
+        for index, (one, other) in enumerate(zip(expected, found, strict=True)):
+            states, words = (_numbers(one), _numbers(other)), ("fresh", "after other episodes")
+            if text := _difference(subject.cls, states, words)[1]:
+                when = f"in step {index} of the episode" if index else "right after a reset"
+                return f"{text} {when}"
+        return ""
+
+    written = _written_by_steps(used)
+    left = changed_by([])
+    # other episodes may leave other values: spoil what steps write, all of it and one by one
+    if left or changed_by(written):
+        each = {name: text for name in written if (text := changed_by([name]))}
+        shown = list(each)[:_SHOWN]
+        if each:
+            names = ", ".join(f"self.{name}" for name in shown)
+            left = f"what an episode leaves in {names} is there in the next: {each[shown[0]]}"
+        if left:
+            raise Nonconforming(
+                "an episode that does not depend on the one before",
+                left,
+                " and ".join(f"write `self.{name}[env_ids] = …` in reset_idx" for name in shown)
+                or "let the reset set all of the state, also what lies outside of tensors",
+            )
+    for environment in (fresh, used):
+        environment.close()
+
+
+def _own_tensors(environment: VecTask) -> dict[str, Tensor]:
+    """Attributes with a row for each environment."""
+    return {
+        name: value
+        for name, value in VecTask.row_tensors(environment).items()
+        if name != "obs_buf" and name in vars(environment) and not value.is_inference()
+    }
+
+
+def _written_by_steps(environment: VecTask) -> list[str]:
+    """Names of attributes that steps write, changed or not; leaves the episodes unfinished."""
+    before = {name: (value, value._version) for name, value in _own_tensors(environment).items()}
+    for _ in run(environment, actions_for(environment, _STEPS_BEFORE, seed=12)):
+        pass
+    after = _own_tensors(environment)
+    return [
+        name
+        for name, (value, version) in before.items()
+        if name in after and (after[name] is not value or after[name]._version != version)
+    ]
+
+
+# ── rows ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def row_independence(subject: Subject) -> None:
     """A row alone and the same row among others have the same trajectory."""
     row, seed = 5, torch.tensor([123])
-    many, alone = subject.make(ROWS, seed=0), subject.make(1, seed=1)
+    many, alone = subject.make(seed=0), subject.make(1, seed=1)
     many.seed_rows(torch.tensor([row]), seed)
     alone.seed_rows(torch.tensor([0]), seed)
     many.reset()
     alone.reset()
-    actions = actions_for(many, COMPARED_STEPS, seed=3)
-    pairs = zip(run(many, actions), run(alone, actions[:, row : row + 1]), strict=True)
-    for index, (among, single) in enumerate(pairs):
-        difference = first_difference(among, row, single, 0)
-        if difference:
+    actions = actions_for(many, _COMPARED_STEPS, seed=3)
+    steps = zip(run(many, actions), run(alone, actions[:, row : row + 1]), strict=True)
+    for index, (among, single) in enumerate(steps):
+        states, words = (_numbers(among), _numbers(single)), (f"among {ROWS}", "alone")
+        name, text = _difference(subject.cls, states, words, [(row, 0)])
+        if name:
             raise Nonconforming(
-                f"{difference.name} of a row is the same alone and among {ROWS} rows",
-                difference.named(many).at(f"in step {index}").text(f"among {ROWS}", "alone"),
+                f"{name} of a row is the same alone and among {ROWS} rows",
+                f"{text} in step {index}",
                 f"let no operation mix rows, and draw random numbers from {many.random_numbers}",
             )
 
 
 def moving_actions(subject: Subject) -> list[Remark]:
     """A change of any one action changes a variable, an observation or an end."""
-    size = min(subject.loaded.environment_class.num_actions, _MOST_MOVED)
+    size = min(subject.cls.num_actions, _MOST_MOVED)
     rows = size * -(-ROWS // size)
     usual, other = subject.make(rows), subject.make(rows)
     column = torch.arange(rows) % size  # the one action in which a row differs from the usual one
@@ -60,31 +207,27 @@ def moving_actions(subject: Subject) -> list[Remark]:
     drawn = actions_for(other, RANDOM_STEPS, seed=1)
     changed[:, range(rows), column] = drawn[:, range(rows), column]
     still = set(range(size))
-    for one, two in zip(run(usual, actions), run(other, changed), strict=True):
-        pairs = [(one.observations, two.observations), (one.terminated, two.terminated)]
-        pairs += [
-            (value, two.values[name])
-            for name, value in one.values.items()
-            if name.removeprefix(PREVIOUS_PREFIX).removesuffix(WINDOW_SUFFIX) != "actions"
-        ]
-        for pair in pairs:
-            value, its = (each.reshape(rows, -1).cpu() for each in pair)
-            differs = value != its
-            for name in ("actions", f"{PREVIOUS_PREFIX}actions"):  # a number that shows the action
-                shown, changed_to = (
-                    step.values[name].reshape(rows, -1).cpu()[range(rows), column].unsqueeze(1)
-                    for step in (one, two)
+    for steps in zip(run(usual, actions), run(other, changed), strict=True):
+        before, after = ({**_numbers(step), "": step.terminated} for step in steps)
+        for name, value in before.items():
+            if name.removeprefix(PREVIOUS_PREFIX).removesuffix(WINDOW_SUFFIX) == "actions":
+                continue
+            mine, its = (each.reshape(rows, -1).cpu() for each in (value, after[name]))
+            differs = mine != its
+            for shown in ("actions", f"{PREVIOUS_PREFIX}actions"):  # a number shows the action
+                acted, changed_to = (
+                    step.values[shown].reshape(rows, -1).cpu()[range(rows), column].unsqueeze(1)
+                    for step in steps
                 )
-                differs &= ~((value == shown) & (its == changed_to))
+                differs &= ~((mine == acted) & (its == changed_to))
             still -= {*column[differs.any(dim=1)].tolist()}
         if not still:
             break
     for environment in (usual, other):
         environment.close()
-    channels = type(usual).channels_of_action()
     names = [
         repr(f"{each.name}.{entry}" if entry else each.name) + (each.doc and f" ({each.doc})")
-        for each in channels
+        for each in subject.cls.channels_of_action()
         for entry in each.entries or ("",)
     ]
     told = [names[each] if names else f"in column {each}" for each in sorted(still)]
@@ -94,7 +237,7 @@ def moving_actions(subject: Subject) -> list[Remark]:
     text = f"the actions {which} change" if told[1:] else f"the action {which} changes"
     return [
         Remark(
-            "a change of any one action changes a variable, an observation or an end",
+            "",
             f"{text} nothing in {RANDOM_STEPS} steps of random actions",
             "see that the step uses it, and that its joint can move; leave this where it counts in"
             " rare states alone",
@@ -104,96 +247,109 @@ def moving_actions(subject: Subject) -> list[Remark]:
 
 def restored_rows(subject: Subject) -> None:
     """Rows loaded into another instance by `load_row_state` continue as before."""
-    first, second = subject.make(ROWS, seed=0), subject.make(ROWS, seed=1)
+    first, second, wider = subject.make(seed=0), subject.make(seed=1), subject.make(ROWS + 1)
     if not first.restorable:
         raise NotApplicable
-    wider = subject.make(ROWS + 1)
-    for environment in (first, second):
-        environment.tell_rows_from_constants(wider)
     for environment, seed in ((first, 4), (second, 5)):
-        for _ in run(environment, actions_for(environment, _STEPS_BEFORE, seed)):
+        environment.tell_rows_from_constants(wider)
+        for _ in run(environment, actions_for(environment, _STEPS_BEFORE // 2, seed)):
             pass
     taken, put = torch.tensor([1, 2, 3]), torch.tensor([4, 6, 7])
+    pairs = list(zip(taken.tolist(), put.tolist(), strict=True))
     second.load_row_state(put, first.row_state(taken))
     second.reset_rows(torch.tensor([0, 5]))
-    for row, place in zip(taken.tolist(), put.tolist(), strict=True):
-        changed = _first_column(OBSERVATIONS, first.obs_buf[row], second.obs_buf[place])
-        if changed is not None:
-            raise Nonconforming(
-                "observations of a row stay as they are after load_row_state, when other rows are"
-                " reset",
-                changed.named(first).text("before", "after"),
-                "add the tensors that hold the rest of the state to row_tensors, and let reset_idx"
-                " change the rows of env_ids alone",
-            )
-    actions = actions_for(first, COMPARED_STEPS, seed=6)
+    observations = ({OBSERVATIONS: first.obs_buf}, {OBSERVATIONS: second.obs_buf})
+    name, text = _difference(subject.cls, observations, ("before", "after"), pairs)
+    if name:
+        raise Nonconforming(
+            "observations of a row stay as they are after load_row_state, when others are reset",
+            text,
+            f"{_REST_OF_STATE}, and let reset_idx change the rows of env_ids alone",
+        )
+    actions = actions_for(first, _COMPARED_STEPS, seed=6)
     moved = actions.clone()
     moved[:, put] = actions[:, taken]
     for index, (one, other) in enumerate(zip(run(first, actions), run(second, moved), strict=True)):
-        for row, place in zip(taken.tolist(), put.tolist(), strict=True):
-            difference = first_difference(one, row, other, place)
-            if difference:
-                there = difference.named(first).at(f"{index + 1} steps later")
-                raise Nonconforming(
-                    f"{difference.name} of a row continues unchanged after row_state and"
-                    " load_row_state",
-                    there.text("where it was", "where it was loaded"),
-                    "add the tensors that hold the rest of the state to row_tensors, or set"
-                    " `restorable = False` in the class",
-                )
+        states, words = (_numbers(one), _numbers(other)), ("where it was", "where it was loaded")
+        name, text = _difference(subject.cls, states, words, pairs)
+        if name:
+            raise Nonconforming(
+                f"{name} of a row continues unchanged after row_state and load_row_state",
+                f"{text} {index + 1} steps later",
+                _REST_OF_STATE,
+            )
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The first number that differs between two rows that should be equal."""
-
-    name: str
-    """A variable, or `OBSERVATIONS`."""
-    column: int | None
-    one: float
-    other: float
-    channel: str = ""
-    when: str = ""
-
-    def named(self, environment: VecTask) -> Difference:
-        """Add the name of its observation channel, where the class declares one."""
-        if self.name != OBSERVATIONS or self.column is None:
-            return self
-        names = [
-            f"{channel.name}{f'[{index}]' if channel.size > 1 else ''}"
-            for channel in environment.observation_channels
-            for index in range(channel.size)
-        ]
-        return replace(self, channel=f" ({names[self.column]})" if self.column < len(names) else "")
-
-    def at(self, when: str) -> Difference:
-        """Add the moment in words."""
-        return replace(self, when=f" {when}")
-
-    def text(self, first: str, second: str) -> str:
-        """Both values, each with its place in words."""
-        column = "" if self.column is None else f", column {self.column}{self.channel},"
-        what = f"{self.name}{column} is {self.one:.7g}"
-        return f"{what} {first} and {self.other:.7g} {second}{self.when}"
+def masked_resets(subject: Subject) -> None:
+    """On a GPU a step resets every row and restores unchanged those whose episode continues."""
+    if "cuda" not in subject.cls.device_types or not subject.cls.restorable:
+        raise NotApplicable
+    by_index, by_mask, wider = subject.make(), subject.make(), subject.make(ROWS + 1)
+    for environment in (by_index, by_mask):
+        environment.tell_rows_from_constants(wider)
+        environment.max_episode_length = _SHORT_EPISODE
+        environment.progress_buf[:] = torch.arange(ROWS) % _SHORT_EPISODE
+    by_mask.resets_by_mask = True
+    actions = actions_for(by_index, _STEPS_BEFORE, seed=7)
+    for index, steps in enumerate(zip(run(by_index, actions), run(by_mask, actions), strict=True)):
+        for name in _unequal(*steps):
+            expected, found = (_numbers(step)[name] for step in steps)
+            row = int((expected != found).reshape(ROWS, -1).any(dim=1).nonzero()[0])
+            raise Nonconforming(
+                f"{name} are the same whether a GPU's resets or the CPU's were made",
+                f"{found[row].tolist()!r} against {expected[row].tolist()!r} after step {index}",
+                _REST_OF_STATE,
+            )
 
 
-def first_difference(
-    one: RecordedStep, row: int, other: RecordedStep, place: int
-) -> Difference | None:
-    """The first number that differs between a row of each step; variables before observations."""
-    pairs = [(name, value, other.values[name]) for name, value in one.values.items()]
-    for name, mine, theirs in [*pairs, (OBSERVATIONS, one.observations, other.observations)]:
-        found = _first_column(name, mine[row], theirs[place])
-        if found is not None:
-            return found
-    return None
+# ── parameters ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _first_column(name: str, one: Tensor, other: Tensor) -> Difference | None:
-    tolerance = ROW_TOLERANCE
-    apart = ~torch.isclose(one.float(), other.float(), tolerance, tolerance, equal_nan=True)
-    if not bool(apart.any()):
-        return None
-    column = int(apart.flatten().nonzero()[0])
-    numbers = float(one.flatten()[column]), float(other.flatten()[column])
-    return Difference(name, column if one.dim() else None, *numbers)
+def parameters(subject: Subject) -> Iterator[Note]:
+    """Each parameter changes the states at both ends of its range, all of which stay finite, and
+    none does at its default."""
+    declared = subject.cls.parameters
+    if not declared:
+        raise NotApplicable
+
+    def played(distribution: Distribution) -> list[RecordedStep]:
+        environment = subject.make()
+        environment.set_parameters(torch.arange(ROWS), distribution)
+        steps = _episode(environment, _PARAMETER_STEPS, 13)
+        environment.close()
+        return steps
+
+    usual = played(DEFAULTS)
+    defaults = {each.name: (each.default, each.default) for each in declared}
+    for index, (one, other) in enumerate(zip(usual, played(defaults), strict=True)):
+        if _unequal(one, other):
+            states = _numbers(one), _numbers(other)
+            text = _difference(subject.cls, states, ("without", "with them"))[1]
+            raise Nonconforming(
+                "the same numbers, to the bit, with all parameters set to their defaults",
+                f"{text or 'the last bits differ'}, {index} steps after a reset",
+                "compute them so that the default gives the unchanged number: a factor of 1, a"
+                " force of 0",
+            )
+    ends = [(each, end) for each in declared for end in (each.low, each.high)]
+    for parameter, end in ends:
+        if end == parameter.default:
+            continue
+        what = f"{parameter.name} = {end:g}"
+        found = played({parameter.name: (end, end)})
+        for index, step in enumerate(found):
+            for name, value in _numbers(step).items():
+                if not bool(torch.isfinite(value).all()):
+                    raise Nonconforming(
+                        f"finite states with {what}, an end of its range",
+                        f"{name} is not finite {index} steps after a reset",
+                        "declare a smaller range, or make the physics stable there",
+                    )
+        if not any(map(_unequal, usual, found)):
+            raise Nonconforming(
+                f"states that differ with {what} from those with {parameter.default:g}",
+                f"all are equal in {_PARAMETER_STEPS} steps of random actions",
+                f'read self.parameter_values["{parameter.name}"], in parameters_changed where'
+                " something is computed from it, or take the parameter out",
+            )
+    yield Note(f"{len(declared)}: {', '.join(each.name for each in declared)}")

@@ -1,40 +1,217 @@
-"""Checks of `eureka envs --check` that train briefly: reached states, fitness and speed."""
+"""Checks of `eureka envs --check` on a task: its fitness and rewards, whole episodes and a brief
+training."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
 
-import mujoco
+import torch
 from torch import Tensor
 
 from eureka_agent.conformance.checks import (
+    ROWS,
     Nonconforming,
-    NotApplicable,
     Note,
     Remark,
     Subject,
+    check_tensor,
+    columns_in_words,
 )
-from eureka_agent.conformance.fitness import constant_fitness
-from eureka_agent.conformance.states import Seen
+from eureka_agent.errors import RewardLoadError
 from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings, parse_settings
-from eureka_agent.simulation.mujoco_task import MujocoTask, read_mjcf, substeps
+from eureka_agent.simulation.mujoco_task import UNSTABLE_PHYSICS
+from eureka_agent.simulation.rollouts import as_choices, copied_variables
 from eureka_agent.simulation.vec_task import Transition, VecTask
+from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.binding import FitnessFunction
-from eureka_agent.training.reward import Result, Reward
+from eureka_agent.training.environment_faults import OBSERVATIONS, check_rows
+from eureka_agent.training.reward import Result, Reward, RewardContractError, RewardFunction
 from eureka_agent.training.reward_loading import load_reward
 from eureka_agent.training.trainer import MemberFailed, MemberProgress, Trainer
 from eureka_agent.wording import rough_duration
 
-_JOB = "check"
+Kind = Literal["human", "sparse"]
+_MADE_UP_ROWS = 512
+_MADE_UP_SIZES = (0.0, 0.01, 0.1, 1.0, 10.0, 1e3, 1e7)
+_EPISODES = 2
+_HELD_STEPS = 25
 _LEAST_ITERATIONS = 2
 _MOST_ENV_STEPS = 50_000
-_MANY_SUBSTEPS = 10
-_TOO_MANY_SUBSTEPS = 40
-_MUCH_MEMORY = 4_000_000
-"""Bytes."""
+_DEPENDS = "a fitness that depends on the state"
+
+
+# ── fitness and rewards ───────────────────────────────────────────────────────────────────────────
+
+
+def fitness(subject: Subject) -> None:
+    """The fitness takes known variables and constants and gives one finite number per row."""
+    function = subject.fitness()
+    for step in subject.sound_steps():
+        check_tensor("fitness", function(step.values), (ROWS,), None)
+    reduction = subject.task.fitness_reduction
+    if reduction != "sum" and (value := _constant_fitness(subject)) is not None:
+        raise Nonconforming(
+            _DEPENDS,
+            f"{value:.4g} in every step, whatever its arguments are; with fitness_reduction"
+            f" {reduction!r} every episode has it",
+            "compute it from its arguments",
+        )
+
+
+def human_reward(subject: Subject) -> None:
+    """The human reward loads and runs."""
+    _checked_reward(subject, "human")
+
+
+def sparse_reward(subject: Subject) -> None:
+    """The sparse reward loads, runs and is the fitness of each step."""
+    reward = _checked_reward(subject, "sparse")
+    function = subject.fitness()
+    for index, step in enumerate(subject.sound_steps() if reward else ()):
+        assert reward is not None
+        total, expected = reward(step.values)[0], function(step.values)
+        if torch.allclose(total, expected, rtol=1e-4, atol=1e-6):
+            continue
+        if (value := _constant_fitness(subject)) is not None:
+            raise Nonconforming(
+                _DEPENDS,
+                f"the fitness is {value:.4g} whatever its arguments are, and the sparse reward is"
+                " not",
+                "compute the fitness from its arguments: it decides, and the sparse reward is to be"
+                " the same",
+            )
+        worst = int((total - expected).abs().argmax())
+        raise Nonconforming(
+            f"the sparse reward is the fitness: {float(expected[worst]):.6g} in step {index}, row"
+            f" {worst}",
+            f"{float(total[worst]):.6g}",
+            "return the fitness's own value as the total",
+        )
+
+
+def _constant_fitness(subject: Subject) -> float | None:
+    """The fitness where it is equal for recorded values and random ones of any size, or None."""
+    function, recorded = subject.fitness(), subject.sound_steps()
+    if not recorded:
+        return None
+    generator = torch.Generator().manual_seed(10)
+    shapes = {name: recorded[-1].values[name].shape[1:] for name in function.arguments}
+    made_up = [
+        {
+            name: scale * torch.randn(_MADE_UP_ROWS, *shape, generator=generator)
+            for name, shape in shapes.items()
+        }
+        for scale in _MADE_UP_SIZES
+    ]
+    values = torch.cat([function(each) for each in (*made_up, *(step.values for step in recorded))])
+    return float(values[0]) if bool((values == values[0]).all()) else None
+
+
+def _reward(subject: Subject, kind: Kind) -> RewardFunction | None:
+    """A baseline, loaded as a training does; None where there is none."""
+    source = subject.loaded.reward_source(subject.task, kind)
+    if source is None:
+        return None
+    variables, constants = subject.cls.all_variables(), subject.cls.constants
+    order = subject.cls.quaternion_order
+    return load_reward(baseline(source), variables, constants=constants, quaternion_order=order)
+
+
+def _checked_reward(subject: Subject, kind: Kind) -> RewardFunction | None:
+    """Load and call a baseline as a training does."""
+    try:
+        reward = _reward(subject, kind)
+        for step in subject.sound_steps() if reward else ():
+            assert reward is not None
+            total, components = reward(step.values)
+            for name, value in {"total": total, **components}.items():
+                check_tensor(f"{kind} reward's {name}", value, (ROWS,), None)
+    except (RewardLoadError, RewardContractError) as error:
+        file = Path(getattr(subject.task, f"{kind}_reward")).name
+        hint = error.hint or "correct this line"
+        expected = f"the {kind} reward loads and runs"
+        raise Nonconforming(expected, f"{file}, {error.message}", hint) from None
+    return reward
+
+
+# ── whole episodes and a brief training ───────────────────────────────────────────────────────────
+
+
+@dataclass
+class Seen:
+    """Values seen in rollouts of a task."""
+
+    steps: int = 0
+    ended: int = 0
+    """Episodes that ended before the time limit."""
+    unstable: int = 0
+    """Simulations that MuJoCo reset by itself."""
+    trained_fitness: float = 0.0
+    """Largest magnitude of an episode's fitness in a brief training."""
+    low: dict[str, Tensor] = field(default_factory=dict)
+    high: dict[str, Tensor] = field(default_factory=dict)
+    """Smallest and largest value of each observation's column, and of the fitness."""
+
+    def add(self, transition: Transition) -> None:
+        """Add a step of all rows."""
+        self.steps += len(transition.terminated)
+        self.ended += int(transition.terminated.sum())
+        if UNSTABLE_PHYSICS in transition.causes:
+            self.unstable += int(transition.causes[UNSTABLE_PHYSICS].sum())
+        self.add_values(OBSERVATIONS, transition.observations)
+
+    def add_values(self, name: str, values: Tensor) -> None:
+        """Add values, whose first dimension is the batch."""
+        low, high = values.amin(dim=0), values.amax(dim=0)
+        self.low[name] = torch.minimum(self.low.get(name, low), low)
+        self.high[name] = torch.maximum(self.high.get(name, high), high)
+
+    def watch(self, environment: VecTask) -> VecTask:
+        """The environment, each of whose steps is added."""
+        advance = environment.advance
+
+        def noted(actions: Tensor) -> Transition:
+            transition = advance(actions)
+            self.add(transition)
+            return transition
+
+        environment.advance = noted  # type: ignore[method-assign]
+        return environment
+
+
+def long_episodes(subject: Subject, seen: Seen, seconds: float) -> None:
+    """Nothing turns NaN, infinite or huge in whole episodes of random and of held actions."""
+    environment, function = seen.watch(subject.make()), subject.fitness()
+    generator = torch.Generator().manual_seed(8)
+    deadline = time.monotonic() + seconds
+    before = copied_variables(environment)
+    held = torch.zeros(ROWS, environment.num_actions)
+
+    def when(row: int) -> str:
+        return f"in step {int(environment.progress_buf[row])} of an episode of random actions"
+
+    for step in range(_EPISODES * environment.max_episode_length):
+        if step % _HELD_STEPS == 0:
+            if time.monotonic() >= deadline:
+                break
+            held = as_choices(environment, torch.randn(held.shape, generator=generator))
+            held = held if environment.action_choices else held.sign()
+        actions = as_choices(environment, torch.randn(held.shape, generator=generator))
+        actions[ROWS // 2 :] = held[ROWS // 2 :]
+        transition = environment.advance(actions)
+        values = {name: value.clone() for name, value in transition.variables.items()}
+        states = {**values, OBSERVATIONS: transition.observations}
+        check_rows(type(environment), states, when, environment.actions)
+        previous = {PREVIOUS_PREFIX + name: each for name, each in before.items()}
+        seen.add_values("fitness", function({**values, **previous}))
+        environment.reset_done()
+        before = copied_variables(environment)
+    environment.close()
 
 
 class _FitnessAsReward:
@@ -54,51 +231,76 @@ class _FitnessAsReward:
 
 def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Note]:
     """A short training runs, and no state that it reaches is NaN, infinite or huge."""
-    settings, wanted = _settings(subject)
-    kind, reward = _reward(subject)
-    environments: list[VecTask] = []
+    budget = subject.task.training
+    values = {**budget.overrides, "num_envs": budget.num_envs, "env_steps": budget.env_steps}
+    settings = parse_settings(TrainingSettings, values, "the task's training budget")
+    wanted = budget.env_steps
+    settings = settings.model_copy(update={"env_steps": min(_MOST_ENV_STEPS, wanted)})
+    kinds: tuple[Kind, ...] = ("human", "sparse")
+    found = ((f"{kind} reward", _reward(subject, kind)) for kind in kinds)
+    own: tuple[str, Reward] = ("fitness itself", _FitnessAsReward(subject.fitness()))
+    kind, reward = next(((name, each) for name, each in found if each is not None), own)
+    made: list[VecTask] = []
 
     def make(rows: int) -> VecTask:
-        environment = subject.make(rows)
-        _note_steps(environment, seen)
-        environments.append(environment)
-        return environment
+        made.append(seen.watch(subject.make(rows)))
+        return made[-1]
 
     trainer = Trainer(make, subject.task, settings, 1, iteration_limit=None)
-    trainer.submit(_JOB, reward, 0)
+    trainer.submit("check", reward, 0)
     began = measured = time.monotonic()
     iterations, env_steps, first_steps = 0, 0, 0
-    failure = ""
-    try:
-        while trainer.busy and (
-            iterations < _LEAST_ITERATIONS or time.monotonic() - began < seconds
-        ):
-            for event in trainer.iterate():
-                if isinstance(event, MemberProgress):
-                    env_steps = event.point.env_steps
-                    fitness = abs(event.point.fitness or 0.0)
-                    seen.trained_fitness = max(seen.trained_fitness, fitness)
-                elif isinstance(event, MemberFailed):
-                    failure = event.reason
-            iterations += 1
-            if iterations == 1 and trainer.busy:  # it warms up, unless it is the only one
-                measured, first_steps = time.monotonic(), env_steps
-    finally:
-        for environment in environments:
-            environment.close()
-    if failure:
-        raise Nonconforming(
-            f"a training on the {kind} that goes on",
-            f"it failed: {failure}",
-            "correct the reward, or what it reads",
-        )
+    while trainer.busy and (iterations < _LEAST_ITERATIONS or time.monotonic() - began < seconds):
+        for event in trainer.iterate():
+            if isinstance(event, MemberProgress):
+                env_steps = event.point.env_steps
+                reached = abs(event.point.fitness or 0.0)
+                seen.trained_fitness = max(seen.trained_fitness, reached)
+            elif isinstance(event, MemberFailed):
+                raise Nonconforming(
+                    f"a training on the {kind} that goes on",
+                    f"it failed: {event.reason}",
+                    "correct the reward, or what it reads",
+                )
+        iterations += 1
+        if iterations == 1 and trainer.busy:  # it warms up, unless it is the only one
+            measured, first_steps = time.monotonic(), env_steps
+    for environment in made:
+        environment.close()
     rate = (env_steps - first_steps) / max(time.monotonic() - measured, 1e-9)
     share = trainer.timers["physics"] / max(sum(trainer.timers.values()), 1e-9)
+    two_digits = round(rate, -max(0, len(str(int(rate))) - 2))
     yield Note(f"{env_steps:,} env steps, on the {kind}")
     yield Note(
-        f"{_rounded(rate)} env steps/s of one training on one core, of which the environment takes"
+        f"{two_digits:,.0f} env steps/s of one training on one core, of which the environment takes"
         f" {share:.0%}: the task's {wanted:,} env steps take about {rough_duration(wanted / rate)}"
     )
+
+
+def moving_columns(subject: Subject, seen: Seen) -> Iterator[Remark]:
+    """Every observation's column takes more than one value."""
+    if OBSERVATIONS in seen.low:
+        low, high = seen.low[OBSERVATIONS], seen.high[OBSERVATIONS]
+        if still := (low == high).nonzero().flatten().tolist():
+            values = ", ".join(f"{float(low[column]):.4g}" for column in still[:8])
+            steps = f"in {seen.steps:,} steps of random and trained actions"
+            yield Remark(
+                "columns that change",
+                f"{columns_in_words(still)} always {values} {steps}",
+                "a column that never changes teaches nothing: see whether it is computed",
+            )
+
+
+def stable_physics(subject: Subject, seen: Seen) -> Iterator[Remark]:
+    """MuJoCo need not reset a simulation whose state became NaN or huge."""
+    if seen.unstable:
+        yield Remark(
+            "no simulation that breaks",
+            f"{seen.unstable} in {seen.steps:,} steps of random and trained actions; the episodes"
+            f" end by {UNSTABLE_PHYSICS!r}",
+            "a smaller timestep, more armature or damping in the joints, and smaller forces keep"
+            " the model stable",
+        )
 
 
 def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
@@ -110,119 +312,12 @@ def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
     counts_steps = value and seen.ended and subject.task.fitness_reduction == "sum"
     if counts_steps or (not value and seen.trained_fitness):  # else a policy did reach it
         return
-    if constant_fitness(subject) is not None:
-        raise Nonconforming(
-            "a fitness that depends on the state",
-            f"{value:.4g} {where}, and whatever its arguments are",
-            "compute it from them",
-        )
+    if _constant_fitness(subject) is not None:
+        what = f"{value:.4g} {where}, and whatever its arguments are"
+        raise Nonconforming(_DEPENDS, what, "compute it from them")
     yield Remark(
         "a fitness that differs between policies",
         f"{value:.4g} {where}",
         "where no chance policy ever earns any of it, scores cannot tell rewards apart: see whether"
         " it can be reached, or give it a slope",
     )
-
-
-def mujoco_speed(subject: Subject) -> Iterator[Note | Remark]:
-    """The model's integrator, timestep and memory allow a fast training."""
-    cls = subject.loaded.environment_class
-    if not issubclass(cls, MujocoTask):
-        raise NotApplicable
-    environment = subject.loaded.make(subject.task, 1)
-    assert isinstance(environment, MujocoTask)
-    model = environment.model
-    integrator = mujoco.mjtIntegrator(model.opt.integrator).name.removeprefix("mjINT_")
-    count = substeps(cls, model)
-    text = (
-        f"integrator {integrator}, timestep {model.opt.timestep:g} s, {count} physics steps in a"
-        f" control step of {cls.control_dt:g} s"
-    )
-    faster = integrator != "IMPLICITFAST"
-    more = (
-        'integrator="implicitfast" costs a quarter of RK4, and is stable at twice its timestep: a'
-        " stock walker ran 5,000 env steps/s at RK4 and 0.002 s, 40,000 at implicitfast and 0.004 s"
-    )
-    if count > _TOO_MANY_SUBSTEPS:
-        longer = cls.control_dt / _MANY_SUBSTEPS
-        hint = (
-            f'timestep="{longer:.3g}" takes {_MANY_SUBSTEPS} physics steps, a training'
-            f" {count / _MANY_SUBSTEPS:.0f} times fewer"
-        )
-        yield Remark(
-            f"at most {_TOO_MANY_SUBSTEPS} physics steps in a control step",
-            text,
-            f"{hint}; {more}" if faster else hint,
-        )
-    else:
-        slow = faster and (integrator == "RK4" or count > _MANY_SUBSTEPS)
-        yield Note(f"{text}; {more}" if slow else text)
-    declared = int(read_mjcf(environment).memory)
-    if model.narena >= _MUCH_MEMORY and declared < 0:
-        yield Remark(
-            "a <size memory> in the MJCF",
-            f"there is none: MuJoCo reserves {model.narena / 1e6:.0f} MB for each simulation, of"
-            " which a worker has hundreds",
-            'write <size memory="256K"/>, with room for the contacts that you expect',
-        )
-
-
-def episode(subject: Subject) -> Iterator[Remark | Note]:
-    """The length of an episode and the time of a step are declared, not guessed."""
-    cls = subject.loaded.environment_class
-    if not cls.episode_source:
-        raise NotApplicable
-    text = f"{cls.max_episode_length} steps of {cls.control_dt:g} s: {cls.episode_source}"
-    if "guessed" not in cls.episode_source:
-        yield Note(text)
-        return
-    yield Remark(
-        "max_episode_steps or a TimeLimit, and dt or metadata['render_fps'], tell of both",
-        text,
-        "set MAX_EPISODE_LENGTH (steps) and CONTROL_DT (seconds) beside make in env.py, or"
-        " max_episode_length and control_dt in the class",
-    )
-
-
-def _settings(subject: Subject) -> tuple[TrainingSettings, int]:
-    """Settings of a short training for the task, and the env steps of a full one."""
-    budget = subject.task.training
-    values = {**budget.overrides, "num_envs": budget.num_envs, "env_steps": budget.env_steps}
-    settings = parse_settings(TrainingSettings, values, "the task's training budget")
-    short = settings.model_copy(update={"env_steps": min(_MOST_ENV_STEPS, budget.env_steps)})
-    return short, budget.env_steps
-
-
-def _reward(subject: Subject) -> tuple[str, Reward]:
-    """Name and reward of a training: the human one, the sparse one, or the fitness."""
-    found = subject.loaded.environment_class
-    kinds: tuple[Literal["human", "sparse"], ...] = ("human", "sparse")
-    for kind in kinds:
-        source = subject.loaded.reward_source(subject.task, kind)
-        if source is not None:
-            reward = load_reward(
-                baseline(source),
-                found.all_variables(),
-                constants=found.constants,
-                quaternion_order=found.quaternion_order,
-            )
-            return f"{kind} reward", reward
-    return "fitness itself", _FitnessAsReward(subject.fitness())
-
-
-def _note_steps(environment: VecTask, seen: Seen) -> None:
-    """Have `seen` record each step of an environment."""
-    advance = environment.advance
-
-    def noted(actions: Tensor) -> Transition:
-        transition = advance(actions)
-        seen.add(transition)
-        return transition
-
-    environment.advance = noted  # type: ignore[method-assign]
-
-
-def _rounded(number: float) -> str:
-    """Two digits, with commas."""
-    digits = max(0, len(str(int(number))) - 2)
-    return f"{round(number, -digits):,.0f}"

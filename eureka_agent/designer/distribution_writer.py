@@ -1,21 +1,41 @@
 """The writer of distributions: a language model that knows reward, prior and safe ranges (Ma et al.
-2024, DrEureka)."""
+2024, DrEureka), and the reading of its replies: JSON of any care."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
 
-from eureka_agent.designer.distribution_reply import DistributionReply, parse_distributions
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.configured_model import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
+from eureka_agent.llm.json_objects import objects
 from eureka_agent.llm.no_answer import ending_of, why_no_answer
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.randomisation_records import Prior, RandomisedParameters
-from eureka_agent.records import TaskDescription
+from eureka_agent.llm.spoken import spoken
+from eureka_agent.parameters import values_text
+from eureka_agent.randomisation_records import (
+    CurriculumStage,
+    ParameterRanges,
+    Prior,
+    RandomisedParameters,
+)
+from eureka_agent.records import ParameterSpec, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings
+from eureka_agent.task import is_finite
+from eureka_agent.text import one_line, printable
+
+LONGEST_REASON = 600
+MOST_STAGES = 8
+_LIST, _RANGES = "distributions", "parameters"
+_LONGEST_REPLY = 100_000
+
+Found = tuple[tuple[RandomisedParameters, ...], tuple[str, ...]]
+"""Distributions of a reply, and the faults of those that cannot be used."""
 
 
 @dataclass(frozen=True)
@@ -45,50 +65,152 @@ class DistributionWriter:
         self._parameters = description.parameters
         self._system = system_message("randomise.md", description, sentence, settings)
 
-    async def write(
-        self, request: DistributionRequest
-    ) -> tuple[tuple[RandomisedParameters, ...], tuple[str, ...]]:
+    async def write(self, request: DistributionRequest) -> Found:
         """The distributions that could be read, at most as many as were asked for, and the faults
         of the others. Where some are missing the model is asked once more. Raises the errors of
         the gateway for the first request."""
         messages = self.opening(request)
-        answer, first = await self._ask(request, (), messages)
-        found = first.distributions
-        if len(found) == request.count:
-            return found, first.faults
+        answer, found, faults = await self._ask(request, (), messages)
         missing = request.count - len(found)
-        again = render("randomise_again.md", faults=first.faults, found=found, count=missing)
+        if not missing:
+            return found, faults
+        again = render("randomise_again.md", faults=faults, found=found, count=missing)
         try:
             messages = (*messages, answer, ChatMessage("user", again))
-            _, second = await self._ask(request, found, messages)
+            _, more, others = await self._ask(request, found, messages)
         except (BudgetSpentError, LanguageModelError) as error:
-            return found, (*first.faults, error.message)
-        return (*found, *second.distributions), second.faults
+            return found, (*faults, error.message)
+        return (*found, *more), others
 
     def opening(self, request: DistributionRequest) -> tuple[ChatMessage, ...]:
         """The messages that ask for distributions."""
         scores = {each.name: each for each in request.prior.parameters}
-        order = render(
-            "randomise_order.md",
-            request=request,
-            parameters=[(each, scores[each.name]) for each in self._parameters],
-        )
+        pairs = [(each, scores[each.name]) for each in self._parameters]
+        order = render("randomise_order.md", request=request, parameters=pairs)
         return self._system, ChatMessage("user", order)
 
     async def _ask(
         self,
         request: DistributionRequest,
-        found: Sequence[RandomisedParameters],
+        known: tuple[RandomisedParameters, ...],
         messages: Sequence[ChatMessage],
-    ) -> tuple[ChatMessage, DistributionReply]:
+    ) -> tuple[ChatMessage, tuple[RandomisedParameters, ...], tuple[str, ...]]:
         message = await self._model.ask(Role.RANDOMISER, *messages, attempt=request.attempt)
-        reply = parse_distributions(
-            message.reply,
-            self._parameters,
-            self._model.name,
-            (*request.known, *found),
-            request.count - len(found),
+        all_known, count = (*request.known, *known), request.count - len(known)
+        found, faults = parse_distributions(
+            message.reply, self._parameters, self._model.name, all_known, count
         )
-        if not reply.distributions and ending_of(message) is not FinishReason.STOP:
-            reply = replace(reply, faults=(why_no_answer(message)[0],))
-        return ChatMessage("assistant", message.reply.strip() or "(no answer)"), reply
+        if not found and ending_of(message) is not FinishReason.STOP:
+            faults = (why_no_answer(message)[0],)
+        return ChatMessage("assistant", message.reply.strip() or "(no answer)"), found, faults
+
+
+# ── the reply ─────────────────────────────────────────────────────────────────────────────────────
+
+
+class _UnusableError(Exception):
+    """A distribution that cannot be used."""
+
+
+def parse_distributions(
+    text: str,
+    parameters: Sequence[ParameterSpec],
+    author: str,
+    known: Sequence[RandomisedParameters],
+    count: int,
+) -> Found:
+    """The first `count` distributions of a reply that differ from the `known`, named after them."""
+    found: list[RandomisedParameters] = []
+    faults: list[str] = []
+    proposed = _proposed(spoken(printable(text[:_LONGEST_REPLY])).text)
+    if not proposed:
+        faults.append(f"the reply holds no JSON object with {_RANGES!r}")
+    for place, value in enumerate(proposed, 1):
+        if len(found) == count:
+            break
+        try:
+            curriculum, notes = _curriculum(value, {each.name: each for each in parameters})
+        except _UnusableError as fault:
+            faults.append(f"distribution {place}: {fault}")
+            continue
+        twin = next((each for each in (*known, *found) if each.curriculum == curriculum), None)
+        if twin is not None:
+            faults.append(f"distribution {place} is the same as {twin.name}")
+            continue
+        found.append(
+            RandomisedParameters(
+                name=f"d{len(known) + len(found) + 1}",
+                reason=one_line(str(value.get("reason") or ""), LONGEST_REASON),
+                author=author,
+                curriculum=curriculum,
+                notes=notes,
+            )
+        )
+    return tuple(found), tuple(faults)
+
+
+def _proposed(text: str) -> list[dict[str, Any]]:
+    """Objects of the first list of a reply, or one alone with parameters."""
+    whole = None
+    with suppress(ValueError, RecursionError):  # a reply without a block
+        whole = json.loads(text[text.find("{") : text.rfind("}") + 1])
+    for value in (whole, *objects(text)):
+        if not isinstance(value, dict):
+            continue
+        listed = value.get(_LIST, [value] if _RANGES in value else [])
+        if isinstance(listed, list) and (found := [one for one in listed if isinstance(one, dict)]):
+            return found
+    return []
+
+
+def _curriculum(
+    value: Mapping[str, Any], parameters: Mapping[str, ParameterSpec]
+) -> tuple[tuple[CurriculumStage, ...], tuple[str, ...]]:
+    """The curriculum of a proposal, and notes on what was changed. Raises _UnusableError."""
+    notes: list[str] = []
+    own = _ranges(value.get(_RANGES), parameters, notes)
+    stages: dict[float, ParameterRanges] = {}
+    proposed = value.get("curriculum")
+    for stage in proposed if isinstance(proposed, list) else ():
+        begins: Any = stage.get("from") if isinstance(stage, dict) else None
+        if is_finite(begins) and 0 <= begins < 1:
+            stages[begins] = _ranges(stage[_RANGES], parameters, notes) if _RANGES in stage else own
+        else:
+            notes.append(f"a stage without its begin is left out: {_shown(stage)}")
+    ordered = {0.0: {} if stages else own, **dict(sorted(stages.items()))}
+    if not any(ordered.values()):
+        raise _UnusableError("; ".join([*notes, "it gives no parameter a range"]))
+    if len(ordered) > MOST_STAGES:
+        raise _UnusableError(f"it has {len(ordered)} stages, expected at most {MOST_STAGES}")
+    curriculum = (CurriculumStage(begins=each, parameters=ordered[each]) for each in ordered)
+    return tuple(curriculum), tuple(dict.fromkeys(notes))
+
+
+def _ranges(
+    proposed: Any, parameters: Mapping[str, ParameterSpec], notes: list[str]
+) -> ParameterRanges:
+    """Bounds within the safe ranges, from two numbers or a fixed one each; what cannot be read is
+    left out with a note."""
+    found: ParameterRanges = {}
+    for name, given in proposed.items() if isinstance(proposed, dict) else ():
+        name = one_line(str(name), 100)
+        values = given if isinstance(given, list | tuple) else [given]
+        if name not in parameters:
+            notes.append(f"the environment has no parameter {name!r}")
+            continue
+        if len(values) not in (1, 2) or not all(map(is_finite, values)):
+            notes.append(f"{name!r} has no range: {_shown(given)}")
+            continue
+        safe, bounds = parameters[name], (float(min(values)), float(max(values)))
+        low, high = (min(max(bound, safe.low), safe.high) for bound in bounds)
+        if (low, high) != bounds:
+            was, limits = values_text(*bounds), values_text(safe.low, safe.high)
+            notes.append(f"{name}={was} was clipped to the safe range {limits}")
+        if (low, high) != (safe.default, safe.default):
+            found[name] = low, high
+    # in the environment's order, so that equal distributions are equal
+    return {name: found[name] for name in parameters if name in found}
+
+
+def _shown(value: Any) -> str:
+    return one_line(json.dumps(value, default=str), 80)

@@ -14,7 +14,7 @@ from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelE
 from eureka_agent.llm.no_answer import Replied, ending_of, why_no_answer
 from eureka_agent.llm.prompts import fenced, render, system_message
 from eureka_agent.llm.spoken import spoken
-from eureka_agent.records import Message, Operator, Proposal, Verdict
+from eureka_agent.records import NOT_ASKED, Message, Proposal, Verdict
 from eureka_agent.rewards import CodeReward
 from eureka_agent.text import clipped, printable
 
@@ -100,7 +100,7 @@ class LanguageModelDesigner:
 def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
     """The messages that ask for a proposal: the part that is equal for a run, then this request's
     own."""
-    if request.operator is Operator.EDIT:
+    if request.operator in NOT_ASKED:
         raise ValueError(f"no model is asked for {request.operator.value!r}")
     order = render(
         f"operators/{request.operator.value}.md",

@@ -24,6 +24,7 @@ from eureka_agent.critic.allow_list import imports, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME, reward_functions
 from eureka_agent.critic.memory import Bare
 from eureka_agent.critic.repair import replaced
+from eureka_agent.errors import EurekaError
 from eureka_agent.text import clipped, one_line
 
 ENTRY_POINT = FUNCTION_NAME
@@ -173,18 +174,18 @@ def with_constants(source: str, values: Mapping[str, float]) -> str:
     """The source with these values of constants, with `DIGITS` significant digits. All other bytes
     stay, as does an unchanged value.
 
-    Raises ValueError for an unknown name, and for a value that is written as 0 or is not finite.
+    Raises EurekaError for an unknown name, and for a value that is written as 0 or is not finite.
     """
     literals = _tunable(source)
     edits: list[tuple[ast.expr | ast.stmt, str]] = []
     for name, value in values.items():
         if name not in literals:
-            expected = f"expected one of {list(literals)}"
-            raise ValueError(f"{name!r} is no parameter of this reward, {expected}")
+            known = ", ".join(literals) or "none"
+            raise EurekaError(f"{name!r} is no parameter of this reward", f"there are {known}")
         written = float(f"{value:.{DIGITS}g}")
         if written == 0.0 or not math.isfinite(written):
-            expected = "expected a finite number other than 0"
-            raise ValueError(f"the parameter {name!r} was to be {value!r}, {expected}")
+            fault = f"the parameter {name!r} was to be {value!r}"
+            raise EurekaError(fault, "expected a finite number other than 0")
         if value != _value(literals[name]):
             edits.append((literals[name], repr(written)))
     return replaced(source, edits) if edits else source

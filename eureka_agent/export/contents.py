@@ -18,7 +18,6 @@ from eureka_agent.attempt_words import merit_words
 from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.export.reward_source import HELPERS_MODULE, calls_helpers, standalone_source
 from eureka_agent.markup import code, escaped
-from eureka_agent.randomisation_records import Randomisation
 from eureka_agent.records import Attempt, Score, TaskDescription, VariableSpec
 from eureka_agent.report.attempt_page import COMPARED
 from eureka_agent.report.run_report import RunReport
@@ -93,8 +92,6 @@ class Exported:
     attempt: Attempt
     score: Score | None
     """Final score of the run's best attempt; None for another one."""
-    randomisation: Randomisation | None = None
-    """Search that the policy is the best of; None for one trained under the defaults."""
 
     @property
     def reward(self) -> RewardSpecification:
@@ -197,18 +194,16 @@ def fitness_text(exported: Exported) -> str:
         return f"not measured, {compared} ({exported.report.fitness_origin})"
     else:
         value = plus_minus(attempt.fitness, None)
-        basis = f"{plural(len(attempt.fitness_per_seed), 'training')} of the search"
+        basis = plural(len(attempt.fitness_per_seed), "training")
+        basis += " of the search" if attempt.is_ranked else " under other parameters"
     origin = f"; {exported.report.fitness_origin}" if exported.report.fitness_origin else ""
     return f"{value}{unit} over {basis} ({description.fitness_doc}{origin})"
 
 
 def trained_under(exported: Exported) -> str:
     """`parameters drawn in each episode: torso_mass=0.5..2 (d1)`; empty for the defaults."""
-    found = exported.randomisation
-    if found is None:
-        return ""
-    chosen = next(each for each in found.distributions if each.name == found.best)
-    return f"parameters drawn in each episode: {chosen.text} ({chosen.name})"
+    found = exported.attempt.proposal.distribution
+    return "" if found is None else f"parameters drawn in each episode: {found.text} ({found.name})"
 
 
 def observation_order(exported: Exported) -> str:
@@ -233,7 +228,7 @@ def _has_quaternions(description: TaskDescription) -> bool:
 
 def _conversion_text() -> str:
     """The class that converts actions in a training, with what it needs."""
-    file = files("eureka_agent.simulation").joinpath("action_conversion.py")
+    file = files("eureka_agent.simulation").joinpath("gymnasium_actions.py")
     _, marker, text = file.read_text(encoding="utf-8").partition("# ── copied into an exported")
     assert marker
     return text.partition("\n")[2].strip()

@@ -15,7 +15,7 @@ from eureka_agent.archive.artefacts import (
     BEST,
     RANDOMISED,
     REWARD,
-    no_randomised_policy,
+    best_randomised,
     stored_policy,
 )
 from eureka_agent.archive.files import write_file
@@ -194,16 +194,16 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
 def _chosen(run: Run, report: RunReport, name: str | None) -> tuple[Exported, Path]:
     """Reward to export and its policy's file."""
     policy = stored_policy(run, name)
-    if name not in (None, RANDOMISED):
-        attempt = next(each for each in report.attempts if each.id == name)
+    if name == RANDOMISED:
+        # the stored one may be of an earlier winner
+        name, _ = best_randomised(run, report.best)
+    if name is not None:
+        attempt = next(each for each in report.all_attempts if each.id == name)
         return Exported(report, attempt, None), policy
     if report.best is None or not inside(run.folder, BEST, REWARD).is_file():
         hint = f"`{show_command(run.folder)}` lists its attempts: name one of them"
         raise RunFolderError(f"{run.name!r} has no best policy yet", hint)
-    randomisation = report.randomisation if name == RANDOMISED else None
-    if name == RANDOMISED and (randomisation is None or randomisation.best is None):
-        raise no_randomised_policy(run)  # the stored one is of an earlier winner
-    return Exported(report, report.best, report.best_score, randomisation), policy
+    return Exported(report, report.best, report.best_score), policy
 
 
 def _described(exported: Exported, policy: Path) -> dict[str, Any]:

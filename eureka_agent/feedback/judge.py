@@ -39,6 +39,7 @@ _GRADES: dict[str, Grade | None] = {
     "unsure": None,
 }
 _LONGEST_ANSWER = 200
+_HINT = "--fitness judged needs a model that takes pictures: --judge <provider>/<model> names it"
 _COLOUR = "yellow"
 _YELLOW = ImagePart(
     base64.b64decode(
@@ -60,24 +61,18 @@ async def check_sight(model: ConfiguredModel) -> None:
     question = "Which colour has the square in this picture? Answer with one word."
     try:
         message = await model.ask(Role.JUDGE, ChatMessage("user", question, (_YELLOW,)))
-    except LanguageModelError as error:
-        error.hint = "; ".join(filter(None, (error.hint, _hint())))
-        raise
-    if _COLOUR not in spoken(message.reply).text.casefold():
+        if _COLOUR in spoken(message.reply).text.casefold():
+            return
         answer = clipped(one_line(message.reply, _LONGEST_ANSWER), _LONGEST_ANSWER)
         if not answer or ending_of(message) is not FinishReason.STOP:
-            nothing = no_answer(message, "name of the colour that it is shown")
-            nothing.hint = "; ".join(filter(None, (nothing.hint, _hint())))
-            raise nothing
+            raise no_answer(message, "name of the colour that it is shown")
         raise BlindModelError(
             f"{model.name} does not see: shown a {_COLOUR} square and asked for its colour, it"
-            f" answers {answer!r}",
-            _hint(),
+            f" answers {answer!r}"
         )
-
-
-def _hint() -> str:
-    return "--fitness judged needs a model that takes pictures: --judge <provider>/<model> names it"
+    except LanguageModelError as error:
+        error.hint = f"{error.hint}; {_HINT}" if error.hint else _HINT
+        raise
 
 
 class ModelJudge:
@@ -98,16 +93,13 @@ class ModelJudge:
     async def compare(self, first: bytes, second: bytes) -> tuple[Grade | None, str]:
         """Compare two pictures (JPEG): the grade, and why there is none where the reply cannot be
         read. Raises BudgetSpentError, LanguageModelError."""
-        pictures = (
-            ImagePart(first, "moments of the first policy"),
-            ImagePart(second, "moments of the second policy"),
-        )
+        named = (("first", first), ("second", second))
+        pictures = tuple(ImagePart(data, f"moments of the {name} policy") for name, data in named)
         order = ChatMessage("user", self._order, pictures)
-        message = await self._model.ask(Role.JUDGE, self._system, order)
-        return parse_judgement(message)
+        return _judgement(await self._model.ask(Role.JUDGE, self._system, order))
 
 
-def parse_judgement(message: Message) -> tuple[Grade | None, str]:
+def _judgement(message: Message) -> tuple[Grade | None, str]:
     """The grade in a reply, and what is wrong with a reply that has none."""
     if message.finish_reason == FinishReason.REFUSED:
         return None, why_no_answer(message)[0]

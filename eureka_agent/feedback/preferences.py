@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,6 @@ class Preferences:
     """Shape: (attempts,)."""
     covariance: NDArray[np.float64]
     """Shape: (attempts, attempts)."""
-    observed: int
-    """Wins that it rests on."""
 
     def strength(self, name: str) -> tuple[float, float]:
         """Mean and standard deviation."""
@@ -69,10 +67,7 @@ class Preferences:
         likely = [name for name in among if chance[name] >= _LEAST_CHANCE]
         if len(likely) < 2:
             likely = sorted(among, key=lambda name: -chance[name])[:2]
-        pairs = [
-            (first, second) for place, first in enumerate(likely) for second in likely[place + 1 :]
-        ]
-        return max(pairs, key=self.worth) if pairs else None
+        return max(combinations(likely, 2), key=self.worth, default=None)
 
     def worth(self, pair: tuple[str, str]) -> float:
         """Information of a comparison, weighed by the chance that one of the two is the best."""
@@ -83,10 +78,8 @@ class Preferences:
         one, other = self.names.index(first), self.names.index(second)
         mean = float(self.mean[one] - self.mean[other]) / _LOGISTIC_TO_PROBIT
         covariance = self.covariance
-        variance = float(
-            covariance[one, one] + covariance[other, other] - 2.0 * covariance[one, other]
-        )
-        variance = max(variance, 0.0) / _LOGISTIC_TO_PROBIT**2
+        variance = covariance[one, one] + covariance[other, other] - 2.0 * covariance[one, other]
+        variance = max(float(variance), 0.0) / _LOGISTIC_TO_PROBIT**2
         entropy = _bits(0.5 * math.erfc(-mean / math.sqrt(2.0 * (variance + 1.0))))
         spread = variance + _C**2
         return max(0.0, entropy - _C * math.exp(-(mean**2) / (2.0 * spread)) / math.sqrt(spread))
@@ -102,9 +95,7 @@ def _bits(chance: float) -> float:
 def preferences(names: Sequence[str], feedback: Iterable[Feedback]) -> Preferences:
     """The strengths of `names` after choices and comparisons; others in them are left out."""
     places = {name: place for place, name in enumerate(names)}
-    wins = [
-        pair for each in feedback for pair in wins_of(each) if all(one in places for one in pair)
-    ]
+    wins = [pair for each in feedback for pair in wins_of(each) if places.keys() >= {*pair}]
     mean, covariance = np.zeros(len(names)), PRIOR_VARIANCE * np.eye(len(names))
     # attempts without an answer keep their prior, independent of all others
     compared = list(dict.fromkeys(name for pair in wins for name in pair))
@@ -115,7 +106,7 @@ def preferences(names: Sequence[str], feedback: Iterable[Feedback]) -> Preferenc
         rows = [places[name] for name in compared]
         mean[rows] = found
         covariance[np.ix_(rows, rows)] = spread
-    return Preferences(tuple(names), mean, covariance, len(wins))
+    return Preferences(tuple(names), mean, covariance)
 
 
 @lru_cache(maxsize=32)  # every view and every plan asks for the same
@@ -125,21 +116,15 @@ def _posterior(
     """Mean and covariance of the strengths of `many` after these wins (winner, loser)."""
     from choix import ep_pairwise  # with scipy, which most commands do without
 
-    with _same_numbers():
-        mean, covariance = ep_pairwise(many, list(wins), alpha=1.0 / PRIOR_VARIANCE)
-    return mean, covariance
-
-
-@contextmanager
-def _same_numbers() -> Iterator[None]:
-    """Seed numpy's global generator in the block: choix goes through the answers in its order, and
-    a resumed run must decide as the unbroken one."""
+    # choix takes the answers in the order of numpy's global generator, and a resumed run must
+    # decide as the unbroken one
     before = np.random.get_state()
     np.random.seed(0)
     try:
-        yield
+        mean, covariance = ep_pairwise(many, list(wins), alpha=1.0 / PRIOR_VARIANCE)
     finally:
         np.random.set_state(before)
+    return mean, covariance
 
 
 def wins_of(feedback: Feedback) -> list[tuple[str, str]]:
@@ -153,13 +138,8 @@ def wins_of(feedback: Feedback) -> list[tuple[str, str]]:
         case Comparison(first=first, second=second):
             return [(first, second), (second, first)]
         case Choice(shown=shown, best=best, worst=worst):
-            won = [(best, other) for other in shown if best is not None and other != best]
-            lost = [
-                (other, worst)
-                for other in shown
-                if worst is not None and other not in (worst, best)
-            ]
-            return [*won, *lost]
+            won = [(best, other) for other in shown if best and other != best]
+            return won + [(other, worst) for other in shown if worst and other not in (worst, best)]
         case Judgement(comparisons=comparisons):
             return [win for each in comparisons for win in wins_of(each)]
     return []

@@ -1,11 +1,13 @@
-"""Feedback that stands: what was not withdrawn or overridden, and what ranks the attempts."""
+"""Feedback that stands, what ranks the attempts, and a model's agreement with a person."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from eureka_agent.feedback.preferences import Preferences, preferences
+from eureka_agent import wording
+from eureka_agent.feedback.preferences import Preferences, preferences, wins_of
 from eureka_agent.feedback_records import (
     Choice,
     Comparison,
@@ -19,6 +21,8 @@ from eureka_agent.feedback_records import (
 from eureka_agent.records import Attempt, Stage, Strength
 
 Ranks: TypeAlias = Literal["fitness", "choices", "model"]
+FEWEST_PAIRS = 5
+"""Pairs below which a share says nothing."""
 
 
 def standing_wishes(feedback: Sequence[Given]) -> tuple[Given, ...]:
@@ -28,10 +32,7 @@ def standing_wishes(feedback: Sequence[Given]) -> tuple[Given, ...]:
 
 def latest_importance(feedback: Sequence[Given]) -> tuple[Given, ...]:
     """The last order of terms and the last order of metrics, in the order of their records."""
-    last: dict[str, Given] = {}
-    for each in feedback:
-        if isinstance(each.feedback, Importance):
-            last[each.feedback.of] = each
+    last = {each.feedback.of: each for each in feedback if isinstance(each.feedback, Importance)}
     return tuple(sorted(last.values(), key=lambda each: each.number))
 
 
@@ -87,14 +88,45 @@ def with_strengths(attempts: Sequence[Attempt], feedback: Sequence[Given]) -> tu
 def judged(attempts: Sequence[Attempt], feedback: Sequence[Given]) -> tuple[Attempt, ...]:
     """The attempts for a strategy: where strengths rank them, with the strength in place of the
     fitness."""
-    return tuple(
-        each
-        if each.strength is None or each.outcome is None
-        else each.model_copy(
-            update={
-                "outcome": each.outcome.model_copy(update={"fitness": each.strength.mean}),
-                "repeats": (),
-            }
-        )
-        for each in with_strengths(attempts, feedback)
-    )
+
+    def by_strength(attempt: Attempt) -> Attempt:
+        if attempt.strength is None or attempt.outcome is None:
+            return attempt
+        outcome = attempt.outcome.model_copy(update={"fitness": attempt.strength.mean})
+        return attempt.model_copy(update={"outcome": outcome, "repeats": ()})
+
+    return tuple(map(by_strength, with_strengths(attempts, feedback)))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Pairs of which a person preferred one, and those in which the model has the same first."""
+
+    agreed: int
+    pairs: int
+
+    def __str__(self) -> str:
+        return f"it agrees with your choices in {self.agreed} of {self.pairs}"
+
+
+def agreement(attempts: Sequence[Attempt], feedback: Sequence[Given]) -> Agreement | None:
+    """The agreement so far; None for fewer than `FEWEST_PAIRS` pairs. Pairs that a person calls
+    alike, or with an attempt that the model has not compared, are left out."""
+    wins_by_model = (wins_of(each) for each in comparisons_of_model(feedback))
+    compared = {name for wins in wins_by_model for pair in wins for name in pair}
+    seen = compared.intersection(each.id for each in attempts if each.stage is Stage.TRAINED)
+    pairs: list[tuple[str, str]] = []
+    for each in choices_of(feedback):
+        wins = set(wins_of(each.feedback))  # much better is one pair, too
+        pairs += [pair for pair in wins if pair[::-1] not in wins and seen.issuperset(pair)]
+    if len(pairs) < FEWEST_PAIRS:
+        return None
+    strengths = preferences_of(attempts, feedback, "model").means()
+    agreed = sum(strengths[winner] > strengths[loser] for winner, loser in pairs)
+    return Agreement(agreed, len(pairs))
+
+
+def judged_words(model: str, comparisons: int, agreement: Agreement | None) -> str:
+    """Clause on a model that judges, and on how far it agrees with the person."""
+    words = f"{model} judged {wording.plural(comparisons, 'pair')} from pictures"
+    return words if agreement is None else f"{words}; {agreement}"

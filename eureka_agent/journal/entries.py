@@ -18,7 +18,7 @@ from eureka_agent import wording
 from eureka_agent.cards import Card
 from eureka_agent.feedback_records import Feedback, Judgement, feedback_line
 from eureka_agent.parameters import distribution_text
-from eureka_agent.randomisation_records import Prior, RandomisedParameters, RandomisedScore
+from eureka_agent.randomisation_records import Randomisation, RangeScore
 from eureka_agent.records import (
     Attempt,
     Cost,
@@ -44,9 +44,8 @@ from eureka_agent.settings import UNMEASURED, SearchSettings
 if TYPE_CHECKING:
     from eureka_agent.journal.state import RunState
 
-TrainingKind = Literal["search", "repeat", "final", "randomised", "human", "sparse"]
-"""Purpose of a training: a candidate, a repeat of one of the best, a finalist, the best under a
-distribution of parameters, or a baseline."""
+TrainingKind = Literal["search", "repeat", "final", "human", "sparse"]
+"""Purpose of a training: a candidate, a repeat of one of the best, a finalist, or a baseline."""
 Seconds = Annotated[FiniteFloat, Field(ge=0, le=1e10)]
 
 
@@ -553,85 +552,38 @@ class Scored(Passing):
 # ── distributions of parameters ───────────────────────────────────────────────────────────────────
 
 
-class OfRandomisation(BaseEntry):
-    """Base of the entries on distributions of parameters."""
+class RandomisationChanged(OfAttempt):
+    """The prior of the best attempt's policy is known, or distributions are proposed, or the best
+    of them is chosen."""
 
-    winner: str
-    """Attempt whose reward is trained under distributions of parameters. Its own record stays as it
-    is."""
-
-
-class RandomisationStarted(OfRandomisation):
-    """The search over distributions begins, or goes on in another process."""
-
-    kind: Literal["randomisation-started"] = "randomisation-started"
-    distributions: Count
-    seeds: Count
+    kind: Literal["randomisation-changed"] = "randomisation-changed"
+    now: Randomisation
 
     def line(self, state: RunState) -> str:
-        many = wording.plural(self.distributions, "distribution")
-        seeds = wording.plural(self.seeds, "seed")
-        return f"{self.winner} is trained under {many} of parameters, from {seeds} each"
+        now = self.now
+        if now.best is not None:
+            return f"the best distribution of parameters is {self.attempt}+{now.best}"
+        if now.text or now.prior is None:
+            return f"no distribution of parameters is chosen: {now.text}"
+        if now.distributions:
+            named = "; ".join(f"{each.name} {each.text}" for each in now.distributions)
+            return f"{self.attempt} is trained under distributions of parameters: {named}"
+        named = distribution_text(now.prior.ranges).replace(",", ", ")
+        return f"prior of {self.attempt}, each parameter alone: {named}"
 
 
-class PriorMeasured(OfRandomisation):
-    """The best policy was scored with each parameter at other values."""
+class RangesScored(OfAttempt):
+    """A policy of the attempt was scored under the whole safe ranges."""
 
-    kind: Literal["prior-measured"] = "prior-measured"
-    prior: Prior
-
-    def line(self, state: RunState) -> str:
-        named = distribution_text(self.prior.ranges).replace(",", ", ")
-        return f"prior of {self.winner}, each parameter alone: {named}"
-
-
-class DistributionsProposed(OfRandomisation):
-    """Distributions to train under, besides those that are there."""
-
-    kind: Literal["distributions-proposed"] = "distributions-proposed"
-    distributions: tuple[RandomisedParameters, ...]
+    kind: Literal["ranges-scored"] = "ranges-scored"
+    score: RangeScore
 
     def line(self, state: RunState) -> str:
-        named = "; ".join(f"{each.name} {each.text}" for each in self.distributions)
-        return f"distributions of parameters: {named}"
-
-
-class RandomisedTrained(Untold, OfRandomisation):
-    """A training under a distribution ended."""
-
-    kind: Literal["randomised-trained"] = "randomised-trained"
-    training: FinalTraining
-    """Its name is that of the distribution."""
-
-    def line(self, state: RunState) -> str:
-        return f"{self.winner}+{_training_words(self.training)}"
-
-
-class RandomisedScored(OfRandomisation):
-    """A policy was scored under the whole safe ranges."""
-
-    kind: Literal["randomised-scored"] = "randomised-scored"
-    score: RandomisedScore
-
-    def line(self, state: RunState) -> str:
-        name = "+".join(filter(None, (self.winner, self.score.name)))
         found, held_out = "could not be scored", self.score.held_out
         if held_out is not None:
             worst = wording.number(held_out.worst_quarter)
             found = f"{wording.number(held_out.mean)}, worst quarter {worst}"
-        return f"{name} from seed {self.score.seed} over the safe ranges: {found}"
-
-
-class RandomisationEnded(OfRandomisation):
-    """The best distribution is chosen, or there is none."""
-
-    kind: Literal["randomisation-ended"] = "randomisation-ended"
-    best: str | None
-    text: str = ""
-    """Reason for an end without a best one."""
-
-    def line(self, state: RunState) -> str:
-        return f"the best distribution of parameters is {self.best}" if self.best else self.text
+        return f"{self.attempt} from seed {self.score.seed} over the safe ranges: {found}"
 
 
 class Observer(Protocol):

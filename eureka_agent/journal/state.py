@@ -6,11 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eureka_agent.batch_records import RequestBatch
-from eureka_agent.feedback_records import Given, Judge, Withdrawal
+from eureka_agent.feedback_records import Decision, Given, Judge, Next, Withdrawal
 from eureka_agent.journal import entries, progress
 from eureka_agent.journal.entries import BaseEntry, Planned, RunCreated, RunStarted
 from eureka_agent.journal.under_way import UnderWay
-from eureka_agent.randomisation_records import Randomisation
 from eureka_agent.records import Attempt, FinalTraining, Proposal, RunStatus, Stage, Verdict
 from eureka_agent.settings import SearchSettings
 
@@ -25,6 +24,9 @@ class Recorded:
     seconds: float
     """Wall time of the run, over all its processes."""
     entry: BaseEntry
+
+
+ENDED = (RunStatus.FINISHED, RunStatus.FAILED)
 
 
 @dataclass
@@ -62,13 +64,14 @@ class RunState:
     """Batches of requests to models by the run's own id, in the order of their planning."""
     feedback: tuple[Given, ...] = ()
     """A person's feedback, without what was withdrawn."""
+    decision: Next | None = None
+    """A person's decision until the search has acted on it, also in a later process."""
     by_id: dict[str, Attempt] = field(default_factory=dict)
+    """All attempts, those under distributions of parameters included."""
     kept_drafts: dict[int, tuple[Proposal, ...]] = field(default_factory=dict)
     """Fresh drafts that no proposal took yet, by sample, oldest first."""
     by_training: dict[tuple[str, int], FinalTraining] = field(default_factory=dict)
     """Final and baseline trainings by name and seed."""
-    randomised: dict[str, Randomisation] = field(default_factory=dict)
-    """Searches over distributions of parameters, by the attempt whose reward they train."""
     under_way: UnderWay = field(default_factory=UnderWay)
     """Known to those who see every entry: the process that works on the run, and who follows it."""
 
@@ -83,7 +86,6 @@ class RunState:
             by_id=dict(self.by_id),
             kept_drafts=dict(self.kept_drafts),
             by_training=dict(self.by_training),
-            randomised=dict(self.randomised),
             under_way=UnderWay(),
         )
 
@@ -125,11 +127,22 @@ class RunState:
         }
 
     def attempts(self, iteration: int | None = None) -> tuple[Attempt, ...]:
-        """All attempts, or those of one iteration, in the order of iteration, sample, revision."""
+        """All attempts of the search, or those of one iteration, in the order of iteration, sample,
+        revision."""
         chosen = (
-            each for each in self.by_id.values() if iteration is None or each.iteration == iteration
+            each
+            for each in self.by_id.values()
+            if (iteration is None or each.iteration == iteration) and each.is_ranked
         )
         return tuple(sorted(chosen, key=lambda each: (each.iteration, each.sample, each.revision)))
+
+    def randomised(self, parent: str) -> tuple[Attempt, ...]:
+        """Attempts that train this one's reward under distributions of parameters, in order."""
+        return tuple(
+            each
+            for each in self.by_id.values()
+            if not each.is_ranked and each.proposal.parents == (parent,)
+        )
 
     def trainings(self) -> tuple[FinalTraining, ...]:
         """All final and baseline trainings, by name and seed."""
@@ -145,6 +158,8 @@ class RunState:
                 self.began, self.created = entry, recorded.time
                 self.devices = entry.devices
             case RunStarted() as entry:
+                if self.decision == "leave" or self.status in ENDED:  # it was acted on
+                    self.decision = None
                 self.started, self.status, self.message = entry, RunStatus.RUNNING, ""
                 self.under_way = UnderWay(asked=entry.asked)
                 if entry.devices and self.devices[-1:] != (entry.devices,):
@@ -169,12 +184,16 @@ class RunState:
                 self.final_rounds = (*self.final_rounds, entry)
             case entries.IterationEnded() as entry:
                 self.iterations_ended.add(entry.iteration)
+                self.decision = None  # also where nothing could be planned
             case entries.ConfirmationStarted() as entry:
                 self.confirmations = (*self.confirmations, entry)
+            case entries.FeedbackGiven(feedback=Decision(then=then)):
+                self.decision = then
             case entries.FeedbackGiven() as entry:
                 self.feedback = heard(self.feedback, entry, recorded.number, recorded.time)
             case Planned() as entry:
                 self.plans[entry.iteration, entry.sample] = entry
+                self.decision = None
             case entries.FinalTrained() as entry:
                 self.by_training[entry.training.name, entry.training.seed] = entry.training
             case progress.RequestBatchPlanned(batch=batch):
@@ -185,9 +204,6 @@ class RunState:
             case progress.RequestBatchEnded() as entry:
                 ended = {"unanswered": entry.unanswered}
                 self.batches[entry.id] = self.batches[entry.id].model_copy(update=ended)
-            case entries.OfRandomisation() as entry:
-                known = self.randomised.get(entry.winner, Randomisation(attempt=entry.winner))
-                self.randomised[entry.winner] = with_entry(known, entry)
             case _ if recorded.entry.of_attempt:
                 attempt = changed(self.by_id, recorded)
                 self.by_id[attempt.id] = attempt
@@ -202,23 +218,6 @@ class RunState:
         left = tuple(each for each in left if each.reward.source != taken)
         if left or entry.sample in self.kept_drafts:
             self.kept_drafts[entry.sample] = left
-
-
-def with_entry(known: Randomisation, entry: entries.OfRandomisation) -> Randomisation:
-    """A search over distributions after an entry about it."""
-    update: dict[str, Any] = {}
-    match entry:
-        case entries.PriorMeasured(prior=prior):
-            update = {"prior": prior}
-        case entries.DistributionsProposed(distributions=distributions):
-            update = {"distributions": (*known.distributions, *distributions)}
-        case entries.RandomisedTrained(training=training):
-            update = {"trainings": (*known.trainings, training)}
-        case entries.RandomisedScored(score=score):
-            update = {"scores": (*known.scores, score)}
-        case entries.RandomisationEnded(best=best, text=text):
-            update = {"best": best, "text": text}
-    return known.model_copy(update=update)
 
 
 def heard(
@@ -262,6 +261,11 @@ def changed(attempts: dict[str, Attempt], recorded: Recorded) -> Attempt:
         case entries.AttemptRepeated(repeat=repeat):
             repeats = sorted((*attempt.repeats, repeat), key=lambda each: each.seed)
             update = {"repeats": tuple(repeats)}
+        case entries.RandomisationChanged(now=now):
+            update = {"randomisation": now}
+        case entries.RangesScored(score=score):
+            scores = sorted((*attempt.range_scores, score), key=lambda each: each.seed)
+            update = {"range_scores": tuple(scores)}
         case _:
             raise TypeError(f"{type(entry).__name__} does not change an attempt")
     return attempt.model_copy(update=update)

@@ -139,6 +139,9 @@ class UnderWay:
             case progress.RequestBatchEnded() as entry:
                 self.batches.pop(entry.id, None)
             case progress.TrainingQueued() as entry:
+                attempt = state.by_id.get(entry.label)
+                if attempt is not None and not attempt.is_ranked:
+                    self.end = RANDOMISED
                 role = self._role(entry, state)
                 self.queued[entry.job] = TrainingUnderWay(
                     entry.job, entry.label, entry.training, role
@@ -165,8 +168,6 @@ class UnderWay:
                 self.iterations.pop(iteration, None)  # the last one stays until another begins
             case entries.FinalStarted():
                 self.end = FINALS
-            case entries.RandomisationStarted():
-                self.end = RANDOMISED
             case entries.Scored(score=score):
                 self.scores[score.name] = score
             case entries.RunEnded():

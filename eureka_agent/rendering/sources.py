@@ -16,7 +16,7 @@ from eureka_agent.invocation import command, install_extra
 from eureka_agent.rendering.pictures import Picture, RenderingError, Size
 from eureka_agent.rendering.rasterise import rasterise
 from eureka_agent.simulation.gymnasium_calls import place_of_render
-from eureka_agent.simulation.gymnasium_making import is_by_id
+from eureka_agent.simulation.gymnasium_probe import is_by_id
 from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.mujoco_task import MujocoTask

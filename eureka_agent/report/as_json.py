@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from eureka_agent.randomisation_records import CONTROL, Randomisation
+from eureka_agent.randomisation_records import RangeScore
 from eureka_agent.records import Attempt, Diagnosis, Score, Stage, Verdict
-from eureka_agent.report import randomisation
+from eureka_agent.report.randomisation import comparison, distributions, sentence
 from eureka_agent.report.run_report import RunCost, RunReport
 
 
@@ -43,7 +44,7 @@ def to_json(report: RunReport) -> dict[str, Any]:
         "human": scores.get("human"),
         "sparse": scores.get("sparse"),
         "finalists": [scores[score.name] for score in report.finalists],
-        "attempts": [attempt_to_json(attempt) for attempt in report.attempts],
+        "attempts": [attempt_to_json(attempt) for attempt in report.all_attempts],
         "judge": None if report.by_model is None else asdict(report.by_model),
         "randomisation": randomisation_to_json(report),
         "cost": _cost(report.cost),
@@ -55,29 +56,26 @@ def to_json(report: RunReport) -> dict[str, Any]:
 
 def randomisation_to_json(report: RunReport) -> dict[str, Any] | None:
     """The search over distributions of parameters; None without one."""
-    found = report.randomisation
-    if found is None:
+    best = report.best
+    if best is None or (found := best.randomisation) is None:
         return None
-    comparison = randomisation.comparison(found)
-    prior = None if found.prior is None else found.prior.model_dump(mode="json")
+    compared = comparison(report, best)
     return {
-        "attempt": found.attempt,
-        "prior": prior,
-        "control": _held_out(found, CONTROL),
+        "attempt": best.id,
+        "prior": None if found.prior is None else found.prior.model_dump(mode="json"),
+        "control": _by_seed(best.range_scores),
         "distributions": [
-            {**each.model_dump(mode="json"), **_held_out(found, each.name)}
-            for each in found.distributions
+            {**each.model_dump(mode="json"), **_by_seed(scores)}
+            for each, scores in distributions(report)
         ],
         "best": found.best,
-        "difference": None if comparison is None else asdict(comparison),
-        "text": randomisation.sentence(report, found),
+        "difference": None if compared is None else asdict(compared),
+        "text": sentence(report, best),
     }
 
 
-def _held_out(found: Randomisation, name: str) -> dict[str, Any]:
-    """Scores of each training under a distribution, by seed."""
-    scores = found.scores_of(name)
-    return {"scores": [each.model_dump(mode="json", exclude={"name"}) for each in scores]}
+def _by_seed(scores: Sequence[RangeScore]) -> dict[str, Any]:
+    return {"scores": [each.model_dump(mode="json") for each in scores]}
 
 
 def _cost(cost: RunCost) -> dict[str, Any]:

@@ -194,7 +194,9 @@ def finding_lines(findings: Sequence[Finding]) -> list[str]:
 
 def _differences(attempt: Attempt, parents: Mapping[str, Attempt]) -> list[Block]:
     drawn = {
-        name: Drawing(partial(source_difference, each, attempt)) for name, each in parents.items()
+        name: Drawing(partial(source_difference, each, attempt))
+        for name, each in parents.items()
+        if each.proposal.reward.source != attempt.proposal.reward.source
     }
     return [Folded(f"Difference to its parent {name}", [each]) for name, each in drawn.items()]
 

@@ -14,8 +14,8 @@ from eureka_agent import wording
 from eureka_agent.cards import Card, CardReward
 from eureka_agent.invocation import command
 from eureka_agent.records import ChannelSpec, Measurements, TaskDescription, VariableSpec
-from eureka_agent.report.console import facts_grid
 from eureka_agent.report.sparkline import Scale, common_scale, sparkline
+from eureka_agent.report.terminal import facts_grid
 from eureka_agent.value_ranges import column_ranges_text
 from eureka_agent.wording import plural
 

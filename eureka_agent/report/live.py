@@ -19,9 +19,9 @@ from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.journal.entries import BaseEntry, Notice, RunEnded, RunStarted
 from eureka_agent.journal.progress import TrainingProgress
 from eureka_agent.records import RunStatus
-from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.panels import search_panel
 from eureka_agent.report.progress import Watched, progress_line, told
+from eureka_agent.report.terminal import CleanConsole
 from eureka_agent.text import printable
 
 BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"

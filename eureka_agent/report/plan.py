@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eureka_agent.records import TaskDescription
-from eureka_agent.report.console import facts_grid
+from eureka_agent.report.terminal import facts_grid
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
 from eureka_agent.wording import count, duration, plural

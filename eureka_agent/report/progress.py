@@ -66,8 +66,8 @@ def discarded(state: RunState, most: int) -> list[Attempt]:
 
 def attempt_counts(state: RunState) -> dict[str, str]:
     """`16 proposals`, `2 thrown out by the critic`, each by its name, without those of 0."""
-    stages = Counter(each.stage for each in state.by_id.values())
-    proposed, rejected, failed = len(state.by_id), stages[Stage.REJECTED], stages[Stage.FAILED]
+    stages = Counter(each.stage for each in state.by_id.values() if each.is_ranked)
+    proposed, rejected, failed = stages.total(), stages[Stage.REJECTED], stages[Stage.FAILED]
     texts = {
         "proposed": (proposed, wording.plural(proposed, "proposal")),
         "rejected": (rejected, f"{rejected} thrown out by the critic"),
@@ -105,16 +105,24 @@ def final_rows(state: RunState) -> list[FinalRow]:
         if name in BASELINES and not any(each.card for each in known):
             planned = max(planned, settings.seeds_of_baselines)
         rows.append(FinalRow(name, known, planned, state.under_way.scores.get(name)))
-    for found in state.randomised.values():
-        for name in dict.fromkeys(each.name for each in found.trainings):
-            trained = tuple(each for each in found.trainings if each.name == name)
-            rows.append(FinalRow(name or "defaults", trained, settings.seeds_of_randomised, None))
+    for attempt in state.by_id.values():
+        if not attempt.is_ranked and (made := _trainings_of(attempt)):
+            rows.append(FinalRow(attempt.id, made, settings.seeds_of_randomised, None))
     begun = (
         waiting
         or state.under_way.scores
         or any(each for row in rows for each in row.trainings if not each.card)
     )
     return rows if begun else []
+
+
+def _trainings_of(attempt: Attempt) -> tuple[FinalTraining, ...]:
+    """Trainings of an attempt that ended, those that confirm it included."""
+    return tuple(
+        FinalTraining(name=attempt.id, seed=seed, outcome=outcome)
+        for seed, outcome in attempt.outcomes.items()
+        if seed != attempt.seed or attempt.stage in TRAINING_ENDED
+    )
 
 
 def _baselines(state: RunState) -> tuple[str, ...]:
@@ -132,8 +140,7 @@ def trainings_done(state: RunState) -> int:
     """Trainings that ended, in all processes."""
     ended = sum(each.stage in TRAINING_ENDED for each in state.by_id.values())
     ended += sum(len(each.repeats) for each in state.by_id.values())
-    ended += sum(not each.cached for each in state.by_training.values())
-    return ended + sum(len(each.trainings) for each in state.randomised.values())
+    return ended + sum(not each.cached for each in state.by_training.values())
 
 
 def trainings_to_come(state: RunState) -> int:
@@ -143,15 +150,16 @@ def trainings_to_come(state: RunState) -> int:
         return 0
     made = TrainingCounts.of(settings)
     to_come = _finals_to_come(state, made)
-    randomised = sum(len(each.trainings) for each in state.randomised.values())
-    to_come += max(0, made.randomised - randomised)
+    others = [each for each in state.by_id.values() if not each.is_ranked]
+    to_come += max(0, made.randomised - sum(len(_trainings_of(each)) for each in others))
     if state.under_way.end:
         return to_come
     for iteration in range(state.iterations):
         if iteration not in state.iterations_ended:
             to_come += _candidates_to_come(state, iteration, settings)
             if is_confirmed(settings, iteration):
-                repeats = (each for attempt in state.by_id.values() for each in attempt.repeats)
+                ranked_ones = (each for each in state.by_id.values() if each.is_ranked)
+                repeats = (each for attempt in ranked_ones for each in attempt.repeats)
                 done = sum(each.iteration == iteration for each in repeats)
                 to_come += max(0, made.confirmations - done)
     return to_come
@@ -164,8 +172,8 @@ def _candidates_to_come(state: RunState, iteration: int, settings: SearchSetting
         first, samples = begun.round * begun.samples, begun.samples
     ended = {
         each.sample
-        for each in state.by_id.values()
-        if each.iteration == iteration and each.sample >= first and each.stage in TRAINING_ENDED
+        for each in state.attempts(iteration)
+        if each.sample >= first and each.stage in TRAINING_ENDED
     }
     return max(0, samples - len(ended))
 
@@ -197,7 +205,6 @@ def trainings_total(state: RunState) -> int:
 def env_steps_done(state: RunState) -> int:
     """Env steps of the run's trainings so far."""
     finals = [each.outcome for each in state.by_training.values() if not each.cached]
-    finals += [each.outcome for found in state.randomised.values() for each in found.trainings]
     outcomes: Iterator[Outcome | None] = chain(
         finals,
         (each.outcome for each in state.by_id.values()),

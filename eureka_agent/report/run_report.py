@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Literal
 from eureka_agent.analysis.coverage import Coverage, coverage
 from eureka_agent.attempt_words import measure_of
 from eureka_agent.cards import Card
-from eureka_agent.feedback.agreement import Agreement
+from eureka_agent.feedback.standing import Agreement
 from eureka_agent.invocation import command
-from eureka_agent.randomisation_records import Randomisation
 from eureka_agent.ranking import all_scores, merits
 from eureka_agent.records import (
     BASELINES,
@@ -105,7 +104,9 @@ class RunReport:
     designer: str
     wall: str
     attempts: tuple[Attempt, ...]
-    """Attempts by iteration, sample and revision."""
+    """Attempts of the search by iteration, sample and revision."""
+    randomised: tuple[Attempt, ...] = ()
+    """Attempts that train the best reward under distributions of parameters."""
     scores: tuple[Score, ...] = ()
     """Finalists, best first, then the human and the sparse reward."""
     final_trainings: tuple[FinalTraining, ...] = ()
@@ -141,8 +142,11 @@ class RunReport:
     """None where no model compared attempts."""
     fitness_origin: str = ""
     """Author and acceptance of a written fitness, in words."""
-    randomisation: Randomisation | None = None
-    """Search over distributions of parameters for the best reward; None without one."""
+
+    @property
+    def all_attempts(self) -> tuple[Attempt, ...]:
+        """Attempts of the search, then those under distributions of parameters."""
+        return (*self.attempts, *self.randomised)
 
     @property
     def unit_note(self) -> str:

@@ -12,7 +12,7 @@ from functools import partial
 from markupsafe import Markup
 
 from eureka_agent import wording
-from eureka_agent.archive.artefacts import BEST, HTML_REPORT, POLICY, RANDOMISED, VIDEO
+from eureka_agent.archive.artefacts import BEST, HTML_REPORT, VIDEO
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.attempt_words import (
     discard_reason,
@@ -31,7 +31,6 @@ from eureka_agent.invocation import command, executable
 from eureka_agent.llm.replay import REPLAY
 from eureka_agent.ranking import ranked
 from eureka_agent.records import BASELINES, Attempt, ComponentSummary, Stage, WrittenFitness
-from eureka_agent.report import randomisation
 from eureka_agent.report.blocks import (
     Block,
     Document,
@@ -57,6 +56,7 @@ from eureka_agent.report.html.source import difference_to_parent
 from eureka_agent.report.html.training_curves import final_curves, search_curves
 from eureka_agent.report.ledger import SUMMED_TIME
 from eureka_agent.report.metric import metric_lines
+from eureka_agent.report.randomisation import randomisation_blocks
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sparkline import sparkline
 from eureka_agent.report.verdict import verdict
@@ -90,7 +90,7 @@ def run_document(report: RunReport) -> Document:
         "verdict": ("Verdict", _verdict),
         "fitness": ("The written fitness", _written_fitness),
         "scores": ("Scores", _scores),
-        "randomised": ("Under other parameters", _randomisation),
+        "randomised": ("Under other parameters", randomisation_blocks),
         "reward": ("Your reward function" if own else "The best reward function", _reward),
         "training": ("How it came about", _training),
         "clip": ("A clip of its policy", _clip),
@@ -206,25 +206,6 @@ def _score_note(report: RunReport, *, normalized: bool) -> str:
     elif any(score.cached for score in report.scores):
         note += " An earlier run trained the rewards from the cache."
     return note
-
-
-def _randomisation(report: RunReport) -> list[Block]:
-    found = report.randomisation
-    if found is None:
-        return []
-    blocks: list[Block] = [Words(randomisation.sentence(report, found))]
-    if rows := randomisation.rows(report, found):
-        best = next((row.name for row in rows if row.is_best), "")
-        titles, names = randomisation.titles(report), [row.name for row in rows]
-        cells = [[row.name, *row.cells] for row in rows]
-        blocks += [Grid(titles, cells, best, names), Words(randomisation.note(report), "muted")]
-        blocks.append(Items(randomisation.reasons(found)))
-        policy = report.folder / RANDOMISED / POLICY
-        blocks += [Words(f"Its policy: `{policy}`")] if policy.is_file() else []
-    if found.prior is not None:
-        blocks.append(Words(randomisation.prior_sentence(found.prior)))
-        blocks.append(Items(randomisation.prior_lines(report, found)))
-    return blocks
 
 
 # ── the best reward ───────────────────────────────────────────────────────────────────────────────
@@ -383,9 +364,9 @@ def _curves(report: RunReport) -> list[Block]:
 
 
 def _lineage(report: RunReport) -> list[Block]:
-    if len(report.attempts) < 2:
+    if len(report.all_attempts) < 2:
         return []
-    drawn = lineage(report.attempts, "" if report.best is None else report.best.id)
+    drawn = lineage(report.all_attempts, "" if report.best is None else report.best.id)
     shown = {each.id for each in shown_attempts(report)}
 
     def drawing() -> Markup:
@@ -410,7 +391,7 @@ def _failures(report: RunReport) -> list[Block]:
     errors: dict[str, list[str]] = {}
     broken: dict[str, list[str]] = {}
     seen: dict[str, list[str]] = {}
-    for attempt in report.attempts:
+    for attempt in report.all_attempts:
         if attempt.stage is Stage.REJECTED:
             code = first_error(attempt).partition(":")[0].partition(" ")[0] or "no code"
             errors.setdefault(code, []).append(f"{attempt.id}: {discard_reason(attempt)}")
@@ -424,10 +405,9 @@ def _failures(report: RunReport) -> list[Block]:
             messages = {each.code: each.message for each in attempt.diagnosis.findings}
             for code, message in messages.items():
                 seen.setdefault(str(code), []).append(f"{attempt.id}: {message}")
-    randomised = () if report.randomisation is None else report.randomisation.trainings
-    for training in (*report.final_trainings, *randomised):
+    for training in report.final_trainings:
         if training.failure:
-            name = f"{training.name or 'defaults'} (seed {training.seed})"
+            name = f"{training.name} (seed {training.seed})"
             broken.setdefault(f"failed in the end: {training.failure}", []).append(name)
     return [
         *_grouped("Thrown out by the critic", errors),
@@ -456,11 +436,11 @@ def _grouped(heading: str, members: Mapping[str, Sequence[str]]) -> list[Block]:
 def shown_attempts(report: RunReport, most: int = MOST_ATTEMPTS) -> list[Attempt]:
     """Attempts of the table: all in order, or of very many the best, then those without a
     fitness."""
-    if len(report.attempts) <= most:
-        return list(report.attempts)
+    if len(report.all_attempts) <= most:
+        return list(report.all_attempts)
     best = ranked(report.attempts)
     names = {attempt.id for attempt in best}
-    return [*best, *(each for each in report.attempts if each.id not in names)][:most]
+    return [*best, *(each for each in report.all_attempts if each.id not in names)][:most]
 
 
 def _attempts(report: RunReport) -> list[Block]:
@@ -492,8 +472,8 @@ def attempts_table(report: RunReport, most: int = MOST_ATTEMPTS) -> list[Block]:
     if not rows:
         return []
     note = _attempts_note(report)
-    if len(rows) < len(report.attempts):
-        note = f"The first {len(rows)} of {len(report.attempts):,}, best first. {note}"
+    if len(rows) < len(report.all_attempts):
+        note = f"The first {len(rows)} of {len(report.all_attempts):,}, best first. {note}"
     return [grid, Words(note, "muted")]
 
 
@@ -549,7 +529,7 @@ def cost_lines(report: RunReport) -> list[str]:
         f" time; {model_cost(report)}."
     )
     retries = cost.final_restarts
-    for attempt in report.attempts:
+    for attempt in report.all_attempts:
         retries += attempt.retries + sum(repeat.retries for repeat in attempt.repeats)
     restarted = wording.plural(retries, "training")
     restarts = f"{restarted} started again because a worker died." if retries else ""

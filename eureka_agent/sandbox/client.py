@@ -15,7 +15,7 @@ from pathlib import Path
 
 from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.safe_files import read_plain
-from eureka_agent.environment_files import ENVIRONMENT_FILE
+from eureka_agent.environment_files import ENVIRONMENT_FILE, source_folders
 from eureka_agent.errors import (
     EurekaError,
     WorkerDiedError,
@@ -104,15 +104,15 @@ class WorkerClient:
     async def start(
         cls, wall: Wall, root: Path, limits: Limits | None = None, environment: str = ""
     ) -> WorkerClient:
-        """Start a worker with a new folder under `root`. It may read the folder of `environment`.
-        Raises EurekaError when it cannot be started."""
+        """Start a worker with a new folder under `root`. It may read the folder of `environment`
+        and the shared one beside it. Raises EurekaError when it cannot be started."""
         with storage_errors(root):
             root.mkdir(parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(prefix="worker-", dir=root)).resolve()
             (folder / _WALL_FOLDER).mkdir()
         limits = limits or Limits()
         if (own := environment_folder(environment)) is not None:
-            limits = replace(limits, readable=(*limits.readable, own))
+            limits = replace(limits, readable=(*limits.readable, *source_folders(own)))
         try:
             handle = await wall.start(folder / _WALL_FOLDER, limits)
         except BaseException:

@@ -22,10 +22,10 @@ from eureka_agent.llm.batches.collector import Batches
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.gateway import Gateway, request_observer
 from eureka_agent.llm.prices import Price
+from eureka_agent.search.budget import outage_limit
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.models import Models
 from eureka_agent.search.summary import model_limits
-from eureka_agent.search.time_limit import outage_limit
 
 
 @dataclass(frozen=True)

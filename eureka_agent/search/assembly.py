@@ -1,14 +1,17 @@
-"""The parts of a run, assembled: workers, critic, engine and final trainings."""
+"""The pieces of a run's search, assembled and run."""
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AsyncExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.archive.run_folder import Run, cache_parent
+from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.errors import EurekaError, RunFolderError
@@ -22,151 +25,152 @@ from eureka_agent.journal.progress import (
     TrainingRetried,
     progress_of,
 )
-from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.records import CurvePoint, Diagnosis
-from eureka_agent.rewards import RewardSpecification
-from eureka_agent.search.advisers import Advisers
+from eureka_agent.records import CurvePoint
+from eureka_agent.search.advisers import Advisers, advisers_of
 from eureka_agent.search.attempts import AttemptRunner
-from eureka_agent.search.briefing import Analyses, Briefing
+from eureka_agent.search.briefing import Briefing
+from eureka_agent.search.budget import time_limit
 from eureka_agent.search.clock import plan_capacity
-from eureka_agent.search.context import ALONE, SearchContext
+from eureka_agent.search.context import SearchContext
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.engine import SearchEngine, first_error
 from eureka_agent.search.filming import film_best, films_best
 from eureka_agent.search.final import FinalTrainings, keep_best
-from eureka_agent.search.judging import Judging
-from eureka_agent.search.preparation import Prepared
+from eureka_agent.search.preparation import Preparation
 from eureka_agent.search.randomisation import Randomising
-from eureka_agent.search.recorder import Recorder
-from eureka_agent.search.schedules import Asks
-from eureka_agent.search.seeing import SeeingAnalyst
-from eureka_agent.search.strategies import STRATEGIES
-from eureka_agent.search.strategies.interface import Strategy
+from eureka_agent.search.recorder import WORKERS_FOLDER, Recorder
+from eureka_agent.search.refinement import Person, Refinement
+from eureka_agent.search.search import Search, first_error
+from eureka_agent.search.seeing import Judging, RunAnalyst
+from eureka_agent.search.strategies import strategy_of
 from eureka_agent.search.summary import best_attempt
 from eureka_agent.search.trial import TrialRunner
-from eureka_agent.settings import SearchSettings, strategy_name
 
 SAVING_SECONDS = 5.0
 """Time for saving the running trainings when a run is stopped."""
 
 
-async def search(
-    run: Run,
-    ready: Prepared,
-    fleet: Fleet,
-    advisers: Advisers,
-    deadline: Deadline,
-    observer: Recorder,
-    person: Asks | None = None,
-    context: SearchContext = ALONE,
+async def run_assembled(
+    run: Run, ready: Preparation, recorder: Recorder, context: SearchContext, person: Person | None
 ) -> None:
-    """Run a search on a fleet: its generations, its final trainings, and the files of its best
-    attempt. With a `person` there are generations as long as they are wanted, and final
-    trainings if they are."""
-    settings, description = run.settings, run.description
-    snapshots = SnapshotStore(run.folder)
-    slots = plan_capacity(settings, ready.hardware.places).slots
-    # in company of other searches all slots are filled
-    population = ready.population(slots if context.machine is None else settings.slots)
+    """Assemble the pieces of a run's search and run it, then write its scores, `best/` and the
+    video."""
+    settings = run.settings
+    deadline = Deadline(run, time_limit(settings), recorder.seconds, recorder, context.time_limit)
+    advisers = advisers_of(ready.models, ready.given, run, deadline.is_up, recorder, context)
+    async with AsyncExitStack() as stack:
+        fleet = await _fleet(run, ready, context, stack)
+        ask = None
+        if person is not None:
+            assert advisers.reader is not None  # `refine` refuses a reward of one's own
+            refinement = Refinement(run, ready, recorder, advisers.reader)
+            stack.push_async_callback(refinement.clips.close)
+            ask = partial(person, refinement)
+        stack.push_async_callback(advisers.finish, recorder)
+        slots = plan_capacity(settings, ready.hardware.places).slots
+        # in company of other searches all slots are filled
+        population = ready.population(slots if context.machine is None else settings.slots)
+        evaluator = await stack.enter_async_context(fleet.evaluator(population.problem))
+        maker = await stack.enter_async_context(fleet.film_maker(population.problem))
+        snapshots = SnapshotStore(run.folder)
 
-    def on_progress(job: str, points: Sequence[CurvePoint]) -> None:
-        evaluator.warm_up()  # policies to score follow soon
-        observer(TrainingProgress(job=job, points=progress_of(tuple(points))))
+        def on_progress(job: str, points: Sequence[CurvePoint]) -> None:
+            evaluator.warm_up()  # policies to score follow soon
+            recorder(TrainingProgress(job=job, points=progress_of(tuple(points))))
 
-    def on_resume(job: str, points: Sequence[CurvePoint]) -> None:
-        observed = progress_of(tuple(points))
-        observer(TrainingResumed(job=job, label=job.partition("@")[0], points=observed))
+        def on_resume(job: str, points: Sequence[CurvePoint]) -> None:
+            observed = progress_of(tuple(points))
+            recorder(TrainingResumed(job=job, label=job.partition("@")[0], points=observed))
 
-    async with (
-        fleet.evaluator(population.problem) as evaluator,
-        fleet.film_maker(population.problem) as maker,
-        fleet.trainings(
-            population,
-            snapshots,
-            on_progress,
-            lambda job, reason: observer(TrainingRetried(job=job, reason=reason)),
-            on_resume,
-            context.share,
-        ) as trainings,
-    ):
+        trainings = await stack.enter_async_context(
+            fleet.trainings(
+                population,
+                snapshots,
+                on_progress,
+                lambda job, reason: recorder(TrainingRetried(job=job, reason=reason)),
+                on_resume,
+                context.share,
+            )
+        )
         trials = TrialRunner(
             trainings,
             evaluator,
             snapshots,
             settings.evaluation_episodes,
-            description.success_fitness,
-            observer,
+            run.description.success_fitness,
+            recorder,
             settings.scoring_episodes,
         )
-        engine, final = _engine(
-            run, ready, advisers, trials, deadline, observer, person, maker, context
+        critic = Critic(
+            run.description,
+            ready.dry_runner,
+            novelty=settings.novelty,
+            reviewer=advisers.reviewer,
+            review_all=advisers.review_all,
         )
-        films = person is None and films_best(settings)
+        cache = BaselineCache(
+            cache_parent(run.folder), run.description, settings, ready.hardware.kind
+        )
+        search = assembled(run, recorder, advisers, critic, trials, deadline, cache, maker)
+        search.ask, search.refuses = ask, context.refuses
+        films = ask is None and films_best(settings)
+        if films:
+            search.warm_up = maker.warm_up
         with keeping_best(run), first_error():
-            randomising = Randomising(run, trials, advisers.distributions, observer)
-            work = (
-                _all_trainings(engine, final, settings, randomising, maker if films else None)
-                if person is None
-                else _refined(engine, final, settings, person, randomising)
-            )
-            await saving_when_stopped(work, trainings, observer)
-        if settings.finalists and (person is None or person.finals):
-            final.scores()
+            await saving_when_stopped(search.all_trainings(), trainings, recorder)
+        if settings.finalists and (ask is None or run.archive.state.decision == "finish"):
+            search.finals.scores()
         if films and (reason := await film_best(run, maker)):
-            observer(Notice(text=reason))
+            recorder(Notice(text=reason))
 
 
-def _engine(
+async def _fleet(
+    run: Run, ready: Preparation, context: SearchContext, stack: AsyncExitStack
+) -> Fleet:
+    """The machine's fleet, or one for this run alone, which ends with the stack."""
+    if context.machine is not None:
+        return context.machine.fleet(ready.hardware)
+    scratch = inside(run.folder, WORKERS_FOLDER)
+    shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
+    return await stack.enter_async_context(ready.new_fleet(scratch))
+
+
+def assembled(
     run: Run,
-    ready: Prepared,
+    recorder: Recorder,
     advisers: Advisers,
+    critic: Critic,
     trials: TrialRunner,
     deadline: Deadline,
-    observer: Recorder,
-    person: Asks | None,
+    cache: BaselineCache,
     maker: FilmMaker,
-    context: SearchContext,
-) -> tuple[SearchEngine, FinalTrainings]:
-    settings, description = run.settings, run.description
-    critic = Critic(
-        description,
-        ready.dry_runner,
-        novelty=settings.novelty,
-        reviewer=advisers.reviewer,
-        review_all=advisers.review_all,
-    )
-    attempts = AttemptRunner(run, advisers.designer, critic, trials, observer)
-    analyst: Analyses | None = None
+) -> Search:
+    """The pieces of a search. `maker` draws what its models see."""
+    settings = run.settings
+    analyst = judging = None
     if advisers.analyst is not None:
-        analyst = advisers.analyst
-        if settings.analyst_sees:
-            analyst = SeeingAnalyst(advisers.analyst, run, maker, observer)
-        analyst = AnalystIfReachable(analyst, observer)
-    briefing = Briefing(
+        seen = maker if settings.analyst_sees else None
+        analyst = RunAnalyst(advisers.analyst, run, seen, recorder)
+    if advisers.judge is not None:
+        judging = Judging(advisers.judge, run, maker, recorder)
+    attempts = AttemptRunner(run, advisers.designer, critic, trials, recorder)
+    return Search(
         run,
-        strategy_of(settings),
-        observer,
-        advisers.models,
-        analyst,
-        refining=strategy_of(settings, refined=True),
-    )
-    cache = BaselineCache(cache_parent(run.folder), description, settings, ready.hardware.kind)
-    final = FinalTrainings(run, trials, cache, observer)
-    known = final.known if settings.trains_baselines else None
-    engine = SearchEngine(
-        run,
-        advisers.designer,
+        recorder,
+        advisers,
         attempts,
-        briefing,
-        observer,
+        Briefing(
+            run,
+            strategy_of(settings),
+            recorder,
+            advisers.models,
+            analyst,
+            refining=strategy_of(settings, refined=True),
+        ),
+        FinalTrainings(run, trials, cache, recorder),
+        Randomising(run, attempts.trainer, trials, advisers.distributions, recorder),
         deadline,
-        advisers.spent,
-        known,
-        person,
-        None if advisers.judge is None else Judging(advisers.judge, run, maker, observer),
-        context.refuses,
+        judging,
     )
-    return engine, final
 
 
 @contextmanager
@@ -206,63 +210,3 @@ async def saving_when_stopped(
         await asyncio.wait({task})
         if not task.cancelled():  # it failed in the moment of its cancellation, which is raised
             task.exception()
-
-
-async def _all_trainings(
-    engine: SearchEngine,
-    final: FinalTrainings,
-    settings: SearchSettings,
-    randomising: Randomising,
-    maker: FilmMaker | None = None,
-) -> None:
-    """All trainings of a search. `maker`: what films its best attempt afterwards."""
-    async with asyncio.TaskGroup() as group:
-        if settings.trains_baselines:
-            group.create_task(final.baselines())
-        if not settings.iterations:
-            return
-        trained = await engine.search()
-        if maker is not None:
-            maker.warm_up()
-        if settings.finalists:
-            await final.finalists(trained)
-    await randomising.run()
-
-
-async def _refined(
-    engine: SearchEngine,
-    final: FinalTrainings,
-    settings: SearchSettings,
-    person: Asks,
-    randomising: Randomising,
-) -> None:
-    trained = await engine.search()
-    if not person.finals or not settings.finalists:
-        return
-    async with asyncio.TaskGroup() as group:
-        if settings.trains_baselines:
-            group.create_task(final.baselines())
-        await final.finalists(trained)
-    await randomising.run()
-
-
-class AnalystIfReachable:
-    """An analyst that gives no text when its model cannot be asked."""
-
-    def __init__(self, analyst: Analyses, observer: Observer) -> None:
-        self._analyst = analyst
-        self._observer = observer
-
-    async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
-        """The analysis of an attempt's training; empty if the model cannot be asked."""
-        try:
-            return await self._analyst.analyse(attempt, reward, diagnosis)
-        except LanguageModelError as error:
-            text = f"the designer is told of {attempt} without an analysis: {error.message}"
-            self._observer(Notice(text=text, level="warning"))
-            return ""
-
-
-def strategy_of(settings: SearchSettings, *, refined: bool = False) -> Strategy:
-    """The strategy of a search. `refined`: of one to which a person has said something."""
-    return STRATEGIES[strategy_name(settings, refined=refined)]()

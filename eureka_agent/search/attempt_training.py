@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -27,16 +27,20 @@ from eureka_agent.journal.entries import (
     RungScored,
 )
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.records import Attempt, Repeat, RungScore, Stage
-from eureka_agent.search.rungs import (
-    PRACTICE_EPISODES,
-    broken_off_outcome,
-    practice_env_steps,
-    rung_env_steps,
+from eureka_agent.randomisation_records import CurriculumStage
+from eureka_agent.records import (
+    Attempt,
+    CheckpointRecord,
+    Outcome,
+    ParameterStage,
+    Repeat,
+    RungScore,
+    Stage,
 )
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import Trial, TrialRequest, TrialRunner
-from eureka_agent.summaries import checkpoints_of
+from eureka_agent.settings import SearchSettings
+from eureka_agent.summaries import checkpoint_iterations, checkpoints_of
 
 
 class AttemptTrainer:
@@ -64,8 +68,10 @@ class AttemptTrainer:
             attempt.proposal.reward,
             attempt.seed,
             attempt_folder(self._run.folder, attempt.id),
-            rungs=tuple(sorted({*self._rungs, *self._practice})),
+            # only what ranks needs scores on the way
+            rungs=tuple(sorted({*self._rungs, *self._practice})) if attempt.is_ranked else (),
             score_rung=partial(self._score_rung, attempt.id, review, rung_scored),
+            curriculum=self._curriculum(attempt),
         )
         training = asyncio.create_task(self._trials.run(request))
         try:
@@ -91,7 +97,8 @@ class AttemptTrainer:
         """Train this attempt's reward once more, after generation `iteration`."""
         attempt = self._archived(attempt_id)
         folder = repeat_folder(self._run.folder, attempt_id, seed)
-        request = TrialRequest(attempt_id, "repeat", attempt.proposal.reward, seed, folder)
+        reward, curriculum = attempt.proposal.reward, self._curriculum(attempt)
+        request = TrialRequest(attempt_id, "repeat", reward, seed, folder, curriculum=curriculum)
         trial = await self._trials.run(request)
         made = Repeat(
             iteration=iteration,
@@ -189,11 +196,71 @@ class AttemptTrainer:
             rung_scored()
         policy.unlink(missing_ok=True)
 
+    def _curriculum(self, attempt: Attempt) -> tuple[ParameterStage, ...]:
+        """Stages of its distribution of parameters; none under the defaults."""
+        distribution = attempt.proposal.distribution
+        if distribution is None:
+            return ()
+        return stages_of(distribution.curriculum, self._run.settings.env_steps)
+
     def _archived(self, attempt_id: str) -> Attempt:
         return self._run.archive.state.by_id[attempt_id]
+
+
+def stages_of(curriculum: Iterable[CurriculumStage], env_steps: int) -> tuple[ParameterStage, ...]:
+    """A curriculum as stages of a training of so many env steps."""
+    begins = {round(each.begins * env_steps): each.parameters for each in curriculum}
+    return tuple(
+        ParameterStage(env_steps=begin, parameters=ranges) for begin, ranges in begins.items()
+    )
 
 
 def _retrieve_error(review: asyncio.Task[Attempt]) -> None:
     """Retrieve a review's error, which nobody awaits after a training that failed before."""
     if not review.cancelled():
         review.exception()
+
+
+PRACTICE_SHARE = 0.2
+"""Part of a training after which episodes are kept: what policies do there, and neither before nor
+at the end, tells most of the credit that a reward gives (benchmarks/LOG.md)."""
+PRACTICE_EPISODES = 2
+
+
+def rung_env_steps(settings: SearchSettings) -> tuple[int, ...]:
+    """Env steps at the rungs: the first checkpoints after the given parts of a training, without
+    its last one."""
+    return _env_steps_at(settings, settings.rungs)
+
+
+def practice_env_steps(settings: SearchSettings) -> tuple[int, ...]:
+    """Env steps at which episodes of a policy that has only begun to learn are kept; none where no
+    drafts are compared on them."""
+    return _env_steps_at(settings, (PRACTICE_SHARE,)) if settings.drafts_of_each > 1 else ()
+
+
+def _env_steps_at(settings: SearchSettings, shares: Sequence[float]) -> tuple[int, ...]:
+    """Env steps of the first checkpoints after these parts of a training, without its last one."""
+    due = checkpoint_iterations(settings.updates, settings.checkpoints)[:-1]
+    reached = (
+        next((each for each in due if each >= share * settings.updates), None) for share in shares
+    )
+    rungs = sorted({iteration for iteration in reached if iteration is not None})
+    return tuple(each * settings.horizon * settings.num_envs for each in rungs)
+
+
+def broken_off_outcome(checkpoints: Sequence[CheckpointRecord]) -> Outcome:
+    """The outcome of a training that ended early: no policy, so no fitness."""
+    known = [
+        (record.fitness, place)
+        for place, record in enumerate(checkpoints)
+        if record.fitness is not None
+    ]
+    best = max(known, default=(None, len(checkpoints) - 1))
+    return Outcome(
+        env_steps=checkpoints[-1].env_steps,
+        seconds=0.0,
+        checkpoints=tuple(checkpoints),
+        best_checkpoint=best[1],
+        training_fitness=best[0],
+    )

@@ -14,6 +14,7 @@ from eureka_agent.designer.llm_designer import why_no_reward
 from eureka_agent.journal.entries import Judged, Observer, Proposed
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import FinishReason
+from eureka_agent.ranking import by_fitness
 from eureka_agent.records import Attempt, Operator, Proposal, Stage, Verdict
 from eureka_agent.search.attempt_training import AttemptTrainer
 from eureka_agent.search.drafts import Drafts
@@ -173,3 +174,21 @@ def failures(attempts: Sequence[Attempt]) -> list[Attempt]:
     """Rejected and failed attempts, newest first."""
     failed = (Stage.REJECTED, Stage.FAILED)
     return [attempt for attempt in reversed(attempts) if attempt.stage in failed]
+
+
+def to_confirm(attempts: Sequence[Attempt], count: int) -> list[str]:
+    """Ids of those among the `count` best that have one training, best first; none for a single
+    attempt.
+
+    They are ranked by the plain mean, since a high fitness from a single training needs
+    confirmation most.
+    """
+    known = by_fitness(attempts)
+    if len(known) < 2:
+        return []
+    return [attempt.id for attempt in known[:count] if not attempt.repeats]
+
+
+def repeat_seeds(attempt: Attempt, run_seed: int, count: int) -> tuple[int, ...]:
+    """Training seeds of an attempt's repeats, from the run's seed and the attempt alone."""
+    return tuple(derive_seed(run_seed, "repeat", attempt.id, index) for index in range(count))

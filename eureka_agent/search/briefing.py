@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from eureka_agent.analysis.diagnose import without_findings
 from eureka_agent.archive.artefacts import write_analysis
@@ -14,24 +13,29 @@ from eureka_agent.critic.review import EXPLOIT
 from eureka_agent.designer.interface import (
     DesignRequest,
     FailureSummary,
+    Measured,
     ParentSummary,
     Told,
     given_reward,
 )
+from eureka_agent.feedback.reading import measure_words, measured_attempts, measured_wishes
 from eureka_agent.feedback.standing import (
+    choices_of,
+    comparisons_of_model,
     judged,
+    latest_importance,
     pending_edits,
+    preferences_of,
     standing_wishes,
     what_ranks,
 )
-from eureka_agent.feedback_records import Edit, Given
+from eureka_agent.feedback_records import Edit, Given, Mark
 from eureka_agent.journal.entries import Analysed, Observer, Planned
 from eureka_agent.journal.state import RunState
 from eureka_agent.ranking import ranked
 from eureka_agent.records import (
     BASELINES,
     Attempt,
-    Diagnosis,
     FinalTraining,
     Operator,
     Score,
@@ -43,21 +47,13 @@ from eureka_agent.search.lineage import changes, coverage_so_far, seed_spread, v
 from eureka_agent.search.model_choice import choose_models
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.seeing import RunAnalyst
 from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
-from eureka_agent.search.told import knows_wishes, told
 
 FAILURES_SHOWN = 4
 """Failures in a request, newest first."""
 MEMORY_SHOWN = 3
 """Good attempts besides the parents in a request."""
-
-
-class Analyses(Protocol):
-    """An analyst of trainings: `eureka_agent.analysis.diagnose.Analyst`."""
-
-    async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
-        """The analysis of an attempt's training; empty if there is none."""
-        ...
 
 
 class Briefing:
@@ -73,7 +69,7 @@ class Briefing:
         strategy: Strategy,
         observer: Observer,
         models: Sequence[str] = (),
-        analyst: Analyses | None = None,
+        analyst: RunAnalyst | None = None,
         *,
         refining: Strategy | None = None,
     ) -> None:
@@ -295,3 +291,50 @@ def _exploits(attempt: Attempt) -> tuple[str, ...]:
 
 def _failure(attempt: Attempt) -> FailureSummary:
     return FailureSummary(attempt.id, attempt.proposal.reward, attempt.stage.value, attempt.reason)
+
+
+def told(run: Run, state: RunState, plan: Planned) -> Told:
+    """A person's feedback for a plan's request; nothing in a search that nobody refines."""
+    feedback = state.feedback
+    if not feedback:
+        return Told()
+    attempts, chosen, ranks = state.attempts(), choices_of(feedback), what_ranks(feedback)
+    by_model = ranks == "model" and comparisons_of_model(feedback)
+    wishes = standing_wishes(feedback)
+    seen = min((_seen(state, parent) for parent in plan.parents), default=0)
+    return Told(
+        wishes=wishes,
+        heeded=frozenset(each.number for each in wishes if each.number <= seen),
+        measures=_measures(run, wishes, state),
+        importance=latest_importance(feedback),
+        marks=tuple(each for each in feedback if isinstance(each.feedback, Mark)),
+        choices=len(chosen),
+        strengths=preferences_of(attempts, feedback).in_order() if chosen else (),
+        by_choices=ranks == "choices",
+        judged=preferences_of(attempts, feedback, "model").in_order() if by_model else (),
+    )
+
+
+def _measures(run: Run, wishes: Sequence[Given], state: RunState) -> dict[int, Measured]:
+    """Measures of the wishes in the trained attempts."""
+    names = [each.id for each in state.attempts() if each.stage is Stage.TRAINED]
+    return {
+        number: Measured(
+            measure_words(measure, run.description),
+            measured_attempts(measure, run.folder, names),
+        )
+        for number, measure in measured_wishes(wishes)
+    }
+
+
+def knows_wishes(attempt: Attempt, state: RunState) -> bool:
+    """True for an attempt that was planned after all standing wishes were said."""
+    seen = _seen(state, attempt.id)
+    return all(given.number <= seen for given in standing_wishes(state.feedback))
+
+
+def _seen(state: RunState, attempt: str) -> int:
+    """Number of the last entry that was known to an attempt's plan; 0 without a plan."""
+    known = state.by_id.get(attempt)
+    plan = None if known is None else state.plans.get((known.iteration, known.sample))
+    return 0 if plan is None else plan.seen

@@ -13,11 +13,10 @@ from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.errors import SettingsError
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.records import TaskDescription
-from eureka_agent.search.budget import SearchBudget, parse_budget, steps_text, time_text
+from eureka_agent.search.budget import SearchBudget, parse_budget, steps_text, time_limit, time_text
 from eureka_agent.search.card import card_for
 from eureka_agent.search.clock import SearchClock
 from eureka_agent.search.seeds import final_seeds
-from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import MOST_ITERATIONS, SearchSettings
 from eureka_agent.training_counts import TrainingCounts
 

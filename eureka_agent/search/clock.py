@@ -10,8 +10,8 @@ from typing import NamedTuple
 from eureka_agent.analysis.parameter_prior import values_to_score
 from eureka_agent.base_record import Record
 from eureka_agent.records import TaskDescription
-from eureka_agent.search.judging import AT_ONCE, COMPARISONS
 from eureka_agent.search.models import Models
+from eureka_agent.search.seeing import AT_ONCE, COMPARISONS
 from eureka_agent.settings import SearchSettings, schedule_of
 from eureka_agent.training_counts import TrainingCounts
 

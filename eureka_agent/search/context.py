@@ -10,7 +10,7 @@ from eureka_agent.fleet.machine import Machine
 from eureka_agent.fleet.share import Share
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Budget
-from eureka_agent.search.time_limit import TimeLimit
+from eureka_agent.search.budget import TimeLimit
 from eureka_agent.settings import SearchSettings
 
 

@@ -9,8 +9,8 @@ from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import DeadlineReached, Notice, Observer
 from eureka_agent.records import BASELINES, Stage
-from eureka_agent.search.summary import randomised_trainings, run_cost
-from eureka_agent.search.time_limit import TimeLimit
+from eureka_agent.search.budget import TimeLimit
+from eureka_agent.search.summary import run_cost
 from eureka_agent.training_counts import TrainingCounts
 
 
@@ -80,11 +80,11 @@ class Deadline:
         baselines, at the run's env steps a second."""
         archive, settings = self._run.archive, self._run.settings
         attempts, trainings = archive.attempts(), archive.trainings()
-        whole, randomised = settings.steps_of_a_training, randomised_trainings(archive.state)
+        whole, known = settings.steps_of_a_training, tuple(archive.state.by_id.values())
         running = [each for each in attempts if each.stage is Stage.ACCEPTED]
         behind = sum(each.rungs[-1].env_steps for each in running if each.rungs)
         ahead = len(running) * whole - behind
-        done = behind + run_cost(attempts, trainings, randomised=randomised).env_steps
+        done = behind + run_cost(known, trainings).env_steps
         generation = (behind + ahead + run_cost(attempts, ()).env_steps) / iteration
         trained = sum(attempt.stage is Stage.TRAINED for attempt in attempts)
         baselines = len(self._run.description.baselines) * settings.seeds_of_baselines

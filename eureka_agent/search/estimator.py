@@ -33,7 +33,7 @@ from eureka_agent.protocol.events import Opened
 from eureka_agent.report.plan import RoleEstimate, SearchEstimate, SearchPlan, asked_in_all
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
-from eureka_agent.search.budget import parse_budget
+from eureka_agent.search.budget import parse_budget, time_limit
 from eureka_agent.search.budget_plan import missing_baselines, plan_within
 from eureka_agent.search.card import card_for
 from eureka_agent.search.clock import REPLY_SECONDS, SearchClock, plan_capacity
@@ -46,7 +46,6 @@ from eureka_agent.search.preparation import (
     measure_task,
 )
 from eureka_agent.search.request_counts import count_requests
-from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import with_defaults
 from eureka_agent.settings import SearchSettings
 from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder

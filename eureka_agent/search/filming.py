@@ -15,9 +15,8 @@ from eureka_agent.archive.artefacts import (
     RANDOMISED,
     VIDEO,
     attempt_folder,
+    best_randomised,
     check_not_pruned,
-    no_randomised_policy,
-    randomised_folder,
     repeat_folder,
     training_folder,
 )
@@ -115,13 +114,8 @@ def _of_baseline(
 def _of_randomised(
     run: Run, name: str, seed: int | None
 ) -> tuple[str, int, Path, RewardSpecification]:
-    best = best_attempt(run)
-    found = None if best is None else run.archive.state.randomised.get(best.id)
-    if best is None or found is None or found.best is None:
-        raise no_randomised_policy(run)
-    seed = found.typical_seed(found.best) if seed is None else seed
-    folder = randomised_folder(run.folder, best.id, found.best, seed)
-    return f"attempt {best.id}, {name} ({found.best})", seed, folder, best.proposal.reward
+    found, typical = best_randomised(run, best_attempt(run))
+    return _of_attempt(run, found, typical if seed is None else seed)
 
 
 def _of_attempt(

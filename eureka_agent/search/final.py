@@ -6,6 +6,8 @@ import asyncio
 import filecmp
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from eureka_agent.analysis.coverage import nothing_told_apart
 from eureka_agent.archive.artefacts import (
     BEST,
@@ -31,11 +33,11 @@ from eureka_agent.journal.entries import (
     TrainingKind,
 )
 from eureka_agent.journal.progress import TrainingEnded
-from eureka_agent.ranking import all_scores
+from eureka_agent.posterior import posterior
+from eureka_agent.ranking import all_scores, are_level
 from eureka_agent.records import Attempt, FinalTraining, Score
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.card import final_trainings_of
-from eureka_agent.search.final_rounds import next_round
 from eureka_agent.search.scoring import score, score_table
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.trial import TrialRequest, TrialRunner
@@ -233,3 +235,34 @@ def typical_training(trainings: Sequence[FinalTraining], name: str) -> FinalTrai
         return None
     mean = sum(fitness for _, fitness in known) / len(known)
     return min(known, key=lambda pair: abs(pair[1] - mean))[0]
+
+
+LEAST_GAIN = 0.25
+"""Expected gain over the leader, counting what is below it as 0, in deviations between seeds, above
+which a finalist gets another seed (benchmarks/LOG.md)."""
+
+
+def next_round(
+    scores: Mapping[str, Sequence[float]], trained: Mapping[str, int], seeds: int
+) -> dict[str, int]:
+    """Fresh seeds that finalists are to have after the next round, for those that get any; empty
+    once one has all and no other is likely to beat it.
+
+    `scores` of all trained rewards by name, at least one of each, in the search and at the end;
+    `trained`: number of fresh seeds of each finalist so far; `seeds` that the winner has.
+    """
+    names = list(scores)
+    found = posterior(list(scores.values()))
+    means = dict(zip(names, found.means, strict=True))
+    done = [name for name, number in trained.items() if number >= seeds]
+    best = max(trained, key=lambda name: means[name])
+    leader = max(done, key=lambda name: means[name], default=best)
+    ahead = found.draws - found.draws[:, [names.index(leader)]]
+    gains = dict(zip(names, np.maximum(ahead, 0.0).mean(axis=0), strict=True))
+    least = LEAST_GAIN * float(np.sqrt((found.noise**2).mean()))
+    gains |= {name: 0.0 for name in trained if are_level(scores[name], scores[leader])}
+    return {
+        name: seeds if name == best else number + 1
+        for name, number in trained.items()
+        if number < seeds and (name == leader or gains[name] > least)
+    }

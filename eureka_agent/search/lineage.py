@@ -15,7 +15,7 @@ from eureka_agent.designer.source_tools import difference
 from eureka_agent.journal.state import RunState
 from eureka_agent.records import Attempt, DiagnosisFinding, Operator, Score, Stage
 from eureka_agent.search.scoring import score_table
-from eureka_agent.search.strategies.history import last_revisions
+from eureka_agent.search.strategies.interface import last_revisions
 from eureka_agent.wording import significant
 
 MOST_CHILDREN = 5

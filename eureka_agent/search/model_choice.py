@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt
 from eureka_agent.search.seeds import derive_seed
-from eureka_agent.search.strategies.history import last_revisions
+from eureka_agent.search.strategies.interface import last_revisions
 
 
 def choose_models(

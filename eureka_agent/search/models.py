@@ -27,8 +27,7 @@ from eureka_agent.llm.replay import (
     read_recording,
 )
 from eureka_agent.resources import resource_folder
-from eureka_agent.search.time_limit import outage_limit
-from eureka_agent.search.typed_settings import flag_text
+from eureka_agent.search.budget import outage_limit
 from eureka_agent.settings import (
     SearchSettings,
     judge_of,
@@ -36,6 +35,7 @@ from eureka_agent.settings import (
     schedule_of,
     strategy_name,
 )
+from eureka_agent.wording import flag_text
 
 OFF, AUTO = "off", "auto"
 RECORDINGS = "recorded"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,19 +33,17 @@ from eureka_agent.fleet.kernels import kernels_for
 from eureka_agent.fleet.machine import Machine
 from eureka_agent.fleet.problem import Problem
 from eureka_agent.journal.entries import Notice, Observer, RunCreated
-from eureka_agent.llm.interface import RetryObserver
 from eureka_agent.records import TaskDescription, Verdict, WrittenFitness
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.advisers import recorded_of
-from eureka_agent.search.budget import parse_budget
+from eureka_agent.search.budget import parse_budget, time_limit
 from eureka_agent.search.budget_plan import missing_baselines, plan_within
 from eureka_agent.search.card import card_for, makes_card
 from eureka_agent.search.clock import SearchClock, plan_capacity
 from eureka_agent.search.context import ALONE, SearchContext
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.pace import pace_of
-from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import (
     RANKED_BY,
     AcceptedFitness,
@@ -81,18 +79,21 @@ class RewardRejectedError(EurekaError):
 
 
 @dataclass
-class Prepared:
+class Preparation:
     """The parts of a run besides its folder and a fleet."""
 
     settings: SearchSettings
-    wall: Wall
-    hardware: Hardware
-    dry_runner: DryRunner
-    models: Models | None
     given: GivenDesigner | None
-    fitness: WrittenFitness | None = None
-    cluster: Cluster | None = None
+    models: Models | None
+    wall: Wall
+    cluster: Cluster | None
     """Place of its trainings, if not this machine."""
+    scratch: Path
+    _stack: AsyncExitStack
+    """Closes what is opened."""
+    dry_runner: DryRunner = field(init=False)
+    hardware: Hardware = field(init=False)
+    fitness: WrittenFitness | None = None
     kernels: Path | None = None
     """Folder of the environment's compiled kernels; None on a CPU."""
     created: RunCreated | None = None
@@ -121,6 +122,31 @@ class Prepared:
         devices = self.hardware.devices(workers)
         return Fleet(self.wall, scratch, workers, devices, cluster=self.cluster)
 
+    async def open(self, machine: Machine | None) -> TaskDescription:
+        """Start a dry runner for the problem, or take the machine's."""
+        problem, timeout_s = self.problem(), self.settings.dry_run_timeout
+        if machine is not None:
+            shared = machine.dry_runner(problem, timeout_s)
+            self.dry_runner = await self._stack.enter_async_context(shared)
+        else:
+            self.dry_runner = DryRunner(self.wall, problem, self.scratch / "dry-runs", timeout_s)
+            self._stack.push_async_callback(self.dry_runner.close)
+            await self.dry_runner.start()
+        return self.dry_runner.description
+
+    async def add_kernels(self, runs: Path) -> None:
+        """Compile the environment's kernels for a GPU, or find them among the runs."""
+        if self.cluster is None:  # each node may have another GPU
+            self.kernels = await kernels_for(
+                self.hardware,
+                self.wall,
+                self.problem(),
+                training_part(self.settings),
+                self.dry_runner.description.environment_fingerprint,
+                runs,
+                self.scratch,
+            )
+
 
 @asynccontextmanager
 async def prepared(
@@ -129,45 +155,43 @@ async def prepared(
     observer: Observer,
     confirm: Confirm | None = None,
     context: SearchContext = ALONE,
-) -> AsyncIterator[Prepared]:
+) -> AsyncIterator[Preparation]:
     """The prepared parts of a new run, until the block ends. See `session.start` for the arguments.
 
     Raises RewardRejectedError for a given reward that the critic rejects.
     """
-    began = time.monotonic()
-    values = with_defaults(values)
+    began, values = time.monotonic(), with_defaults(values)
     asked = checked(values, given, confirm)
-    surroundings = _surroundings(asked, given, observer, context)
-    async with surroundings as (models, wall, cluster, scratch, stack):
-        machine = context.machine if asked.fitness == "task" else None
-        dry_runner = await _dry_runner(stack, wall, asked, scratch, machine=machine)
-        check_randomise(asked, dry_runner.description)
-        written = await _written_fitness(asked, models, dry_runner, confirm, observer)
+    async with _begun(asked, given, observer, context) as ready:
+        models = ready.models
+        description = await ready.open(context.machine if asked.fitness == "task" else None)
+        check_randomise(asked, description)
+        recorded = {"given_source": given.reward.source} if given else recorded_of(models)
+        written = await _written_fitness(ready, confirm, observer)
         if written is not None:
             began += written.shown_seconds
-            dry_runner = await _dry_runner(stack, wall, asked, scratch, written.fitness)
+            await ready.dry_runner.close()  # it has the task's own metric
+            ready.fitness = written.fitness
+            recorded |= written.recorded()
+            description = await ready.open(None)
         if given is not None:
-            verdict = await Critic(dry_runner.description, dry_runner).judge(given.reward)
+            verdict = await Critic(description, ready.dry_runner).judge(given.reward)
             if not verdict.accepted:
                 raise RewardRejectedError(verdict, given.origin)
-        hardware = choose_hardware(asked.device, dry_runner.opened, cluster)
-        settings = effective_settings(values, dry_runner.description, hardware.kind)
-        check_randomise(settings, dry_runner.description, hardware)
-        fitness = None if written is None else written.fitness
-        ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness, cluster)
-        await _add_kernels(ready, runs_folder(), scratch)
-        making = makes_card(dry_runner.description, settings, hardware.kind)
-        if models is not None or not settings.iterations or making:
-            await measure_task(dry_runner, observer)
-        recorded: dict[str, Any] = (
-            recorded_of(models) if given is None else {"given_source": given.reward.source}
-        )
-        recorded |= {} if written is None else written.recorded()
-        if settings.budget is not None:
-            description = dry_runner.description
+        hardware = choose_hardware(asked.device, ready.dry_runner.opened, ready.cluster)
+        ready.hardware = hardware
+        ready.settings = effective_settings(values, description, hardware.kind)
+        check_randomise(ready.settings, description, hardware)
+        await ready.add_kernels(runs_folder())
+        making = makes_card(description, ready.settings, hardware.kind)
+        if models is not None or not ready.settings.iterations or making:
+            await measure_task(ready.dry_runner, observer)
+            description = ready.dry_runner.description
+        if ready.settings.budget is not None:
             baselines = missing_baselines(description, hardware)
 
             async def clock(sized: SearchSettings) -> SearchClock:
+                wall, scratch, cluster = ready.wall, ready.scratch, ready.cluster
                 pace = await pace_of(
                     sized, description, hardware, wall, scratch, observer, cluster, anew=True
                 )
@@ -175,10 +199,10 @@ async def prepared(
                 before = time.monotonic() - began
                 return SearchClock(description, pace, hardware.places, baselines, before, live)
 
-            ready.settings, text = await plan_within(settings, values, baselines, clock)
+            ready.settings, text = await plan_within(ready.settings, values, baselines, clock)
             ready.seconds = time.monotonic() - began
             recorded |= {"budget": text, "seconds_before": ready.seconds}
-        card, text = card_for(dry_runner.description, ready.settings, hardware.kind)
+        card, text = card_for(description, ready.settings, hardware.kind)
         ready.created = RunCreated(**recorded, card=card, card_text=text)
         yield ready
 
@@ -206,42 +230,41 @@ def checked(
 @asynccontextmanager
 async def prepared_again(
     run: Run, observer: Observer, context: SearchContext = ALONE
-) -> AsyncIterator[Prepared]:
+) -> AsyncIterator[Preparation]:
     """The prepared parts of a resumed run, until the block ends. Raises EnvironmentLoadError if its
     environment has changed."""
-    settings, source = run.settings, run.archive.state.began.given_source
+    source = run.archive.state.began.given_source
     given = None if source is None else GivenDesigner(given_reward(source), "the run's own record")
-    surroundings = _surroundings(settings, given, observer, context)
-    async with surroundings as (models, wall, cluster, scratch, stack):
-        fitness = run.written_fitness
-        dry_runner = await _dry_runner(stack, wall, settings, scratch, fitness, context.machine)
-        if dry_runner.description.fingerprint != run.description.fingerprint:
+    async with _begun(run.settings, given, observer, context) as ready:
+        ready.fitness = run.written_fitness
+        description = await ready.open(context.machine)
+        if description.fingerprint != run.description.fingerprint:
             raise EnvironmentLoadError(
                 f"the environment {run.description.environment!r} has changed since the run"
-                f" {run.name!r} began{_changed(run.description, dry_runner.description)}",
+                f" {run.name!r} began{_changed(run.description, description)}",
                 "its old and new attempts could not be compared: bring the old files back, or"
                 " start a new search",
             )
-        hardware = choose_hardware(settings.device, dry_runner.opened, cluster)
-        check_randomise(settings, dry_runner.description, hardware)
-        ready = Prepared(settings, wall, hardware, dry_runner, models, given, fitness, cluster)
-        await _add_kernels(ready, cache_parent(run.folder), scratch)
+        opened = ready.dry_runner.opened
+        ready.hardware = choose_hardware(run.settings.device, opened, ready.cluster)
+        check_randomise(run.settings, description, ready.hardware)
+        await ready.add_kernels(cache_parent(run.folder))
         yield ready
 
 
 @asynccontextmanager
-async def _surroundings(
+async def _begun(
     settings: SearchSettings,
     given: GivenDesigner | None,
     observer: Observer,
     context: SearchContext,
-) -> AsyncIterator[tuple[Models | None, Wall, Cluster | None, Path, AsyncExitStack]]:
-    """Models, wall, cluster, a scratch folder, and a stack for what else ends with the block."""
-    models = (
-        None
-        if given is not None
-        else models_of(settings, _retry_notices(observer), context.breakers)
-    )
+) -> AsyncIterator[Preparation]:
+    """A preparation with models, wall and cluster, which ends with the block."""
+
+    def tell_retry(reason: str) -> None:
+        observer(Notice(text=reason, level="warning"))
+
+    models = None if given else models_of(settings, tell_retry, context.breakers)
     machine = context.machine
     wall = choose_wall(settings.sandbox) if machine is None else machine.wall
     with driver_scratch() as scratch:
@@ -252,7 +275,7 @@ async def _surroundings(
                 cluster = stack.enter_context(connected(settings.cluster, settings.sandbox))
             else:
                 cluster = machine.cluster
-            yield models, wall, cluster, scratch, stack
+            yield Preparation(settings, given, models, wall, cluster, scratch, stack)
 
 
 def effective_settings(
@@ -343,55 +366,16 @@ def _changed(before: TaskDescription, now: TaskDescription) -> str:
     return f": {shown}" if names else ""
 
 
-def _retry_notices(observer: Observer) -> RetryObserver:
-    """Observer that turns retried requests into notices."""
-    return lambda reason: observer(Notice(text=reason, level="warning"))
-
-
-async def _dry_runner(
-    stack: AsyncExitStack,
-    wall: Wall,
-    settings: SearchSettings,
-    scratch: Path,
-    fitness: WrittenFitness | None = None,
-    machine: Machine | None = None,
-) -> DryRunner:
-    problem = Problem(settings.env, settings.task, fitness)
-    if machine is not None:
-        shared = machine.dry_runner(problem, settings.dry_run_timeout)
-        return await stack.enter_async_context(shared)
-    dry_runner = DryRunner(wall, problem, scratch / "dry-runs", settings.dry_run_timeout)
-    stack.push_async_callback(dry_runner.close)
-    await dry_runner.start()
-    return dry_runner
-
-
 async def _written_fitness(
-    settings: SearchSettings,
-    models: Models | None,
-    dry_runner: DryRunner,
-    confirm: Confirm | None,
-    observer: Observer,
+    ready: Preparation, confirm: Confirm | None, observer: Observer
 ) -> AcceptedFitness | None:
-    """The fitness that a model wrote and the user accepted, or none at all, if that is asked for.
-    It closes the dry runner, which has the task's own metric."""
+    """The fitness that a model wrote and the user accepted, or none at all, if that is asked for;
+    None where the task's own counts."""
+    settings, models, dry_runner = ready.settings, ready.models, ready.dry_runner
     if settings.fitness in RANKED_BY:
-        await dry_runner.close()
         sentence = settings.sentence or dry_runner.description.sentence
         return await no_fitness(settings, models, sentence, runs_folder(), observer)
     if settings.fitness != "written" or models is None or confirm is None:
         return None
     await measure_task(dry_runner, observer, scores=False)
-    written = await accepted_fitness(settings, models, dry_runner, runs_folder(), confirm, observer)
-    await dry_runner.close()
-    return written
-
-
-async def _add_kernels(ready: Prepared, runs: Path, scratch: Path) -> None:
-    if ready.cluster is not None:
-        return  # each node may have another GPU
-    fingerprint = ready.dry_runner.description.environment_fingerprint
-    settings = training_part(ready.settings)
-    ready.kernels = await kernels_for(
-        ready.hardware, ready.wall, ready.problem(), settings, fingerprint, runs, scratch
-    )
+    return await accepted_fitness(settings, models, dry_runner, runs_folder(), confirm, observer)

@@ -1,9 +1,9 @@
 """Pruning of runs: files that nothing needs again, and whole runs.
 
-Files are taken from finished runs alone. The best attempt, the finalists and the baselines keep
-theirs, for videos, exports and scores, and every attempt keeps what reports show of it. A run in
-which somebody compared attempts keeps them all. What is removed is in the journal before the first
-file goes.
+Files are taken from finished runs alone. The best attempt, the finalists, the baselines and the
+distributions of parameters keep theirs, for videos, exports and scores, and every attempt keeps
+what reports show of it. A run in which somebody compared attempts keeps them all. What is removed
+is in the journal before the first file goes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from eureka_agent.archive.snapshots import FOLDER as SNAPSHOTS
 from eureka_agent.journal.entries import Pruned
 from eureka_agent.records import RunStatus
 from eureka_agent.search.filming import VIDEOS
-from eureka_agent.search.run_end import WORKERS_FOLDER, has_results
+from eureka_agent.search.recorder import WORKERS_FOLDER, has_results
 from eureka_agent.search.summary import best_attempt
 
 REMOVED = ".removed-"
@@ -136,11 +136,13 @@ def _removable(run: Run, files: Iterable[os.DirEntry[str]]) -> Iterable[Removabl
 
 def _kept(run: Run) -> set[str]:
     """Attempts that keep all their files."""
+    attempts = run.archive.attempts_in_brief()
     if run.archive.facts.feedback:
-        return {each.id for each in run.archive.attempts_in_brief()}
+        return {each.id for each in attempts}
     best = best_attempt(run)
-    finalists = {each.name for each in run.archive.trainings()}
-    return finalists if best is None else {best.id, *finalists}
+    kept = {each.name for each in run.archive.trainings()}
+    kept |= {each.id for each in attempts if not each.is_ranked}
+    return kept if best is None else {best.id, *kept}
 
 
 def prune(plan: PrunePlan) -> PrunePlan:

@@ -21,8 +21,8 @@ from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageM
 from eureka_agent.records import Cost, Diagnosis, Message, Operator, TaskDescription
 from eureka_agent.report.plan import RoleEstimate
 from eureka_agent.rewards import CodeReward
-from eureka_agent.search.judging import COMPARISONS
 from eureka_agent.search.models import Models
+from eureka_agent.search.seeing import COMPARISONS
 from eureka_agent.settings import SearchSettings, strategy_name
 
 LATER_CHARACTERS = 13_000

@@ -14,7 +14,6 @@ from eureka_agent.invocation import command
 from eureka_agent.journal.entries import SettingChanged
 from eureka_agent.sandbox.client import environment_folder
 from eureka_agent.search.summary import change_text
-from eureka_agent.search.typed_settings import value_text
 from eureka_agent.settings import (
     FREE_SETTINGS,
     THE_FLAGS,
@@ -22,6 +21,7 @@ from eureka_agent.settings import (
     TrainingSettings,
     parse_settings,
 )
+from eureka_agent.wording import value_text
 
 _SCORED = ("evaluation_episodes", "scoring_episodes")
 _SEARCHED = ("env", "task", "sentence", "fitness")

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from eureka_agent import wording
 from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import IterationStarted, Notice, Planned
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.records import Attempt, Stage
-from eureka_agent.search.confirmation import to_confirm
-from eureka_agent.search.rungs import rung_env_steps
-from eureka_agent.search.strategies.history import last_revisions
+from eureka_agent.search.attempt_training import rung_env_steps
+from eureka_agent.search.attempts import to_confirm
+from eureka_agent.search.strategies.interface import last_revisions
 from eureka_agent.training_counts import is_confirmed
 
 if TYPE_CHECKING:
-    from eureka_agent.search.engine import SearchEngine
+    from eureka_agent.search.search import Search
 
 ProposalTask = asyncio.Task[Attempt | None]
 """Task that takes a proposal to its end; None if it could not be made."""
+Ask = Callable[[], Awaitable[None]]
+"""Asks a person, whose feedback and decision are entries when it returns."""
 LOOK_AHEAD = 0.25
 """Share of a generation that a steady search designs in advance, so that a free slot need not wait
 for a designer."""
@@ -29,129 +31,117 @@ for a designer."""
 class Generations:
     """Plans a generation when the last one has ended and its best are confirmed."""
 
-    def __init__(self, engine: SearchEngine, group: asyncio.TaskGroup) -> None:
-        self._engine = engine
+    def __init__(self, search: Search, group: asyncio.TaskGroup) -> None:
+        self._search = search
         self._group = group
 
-    async def search(self) -> None:
+    async def run(self) -> None:
         """Run all generations that settings, deadline and designer allow."""
-        engine = self._engine
-        for iteration in range(engine.run.settings.iterations):
+        search = self._search
+        for iteration in range(search.run.settings.iterations):
             # also before the wait, so that a certain end does not wait for baselines
-            if engine.is_over(iteration):
+            if search.is_over(iteration):
                 return
             if iteration > 0:
-                await engine.baselines_are_known()
-            if engine.is_over(iteration) or not engine.allows(iteration):
+                await search.baselines_are_known()
+            if search.is_over(iteration) or not search.allows(iteration):
                 return
             try:
                 await self._generation(iteration)
             except EurekaError as error:
-                engine.end_with(iteration, error)
+                search.end_with(iteration, error)
                 return
-            if not engine.run.archive.attempts(iteration):  # not one proposal could be made
+            if not search.run.archive.attempts(iteration):  # not one proposal could be made
                 return
-            await engine.confirm(iteration)
+            await search.confirm(iteration)
             try:
-                await engine.judge(iteration)
+                await search.judge(iteration)
             except BudgetSpentError:  # a resumed run goes on with it
                 return
             except EurekaError as error:
-                engine.end_with(iteration, error)
+                search.end_with(iteration, error)
                 return
-            engine.end_iteration(iteration)
+            search.end_iteration(iteration)
 
     async def _generation(self, iteration: int) -> None:
         """Run one generation, in further rounds while every proposal fails."""
-        engine, archive = self._engine, self._engine.run.archive
-        size, rounds = engine.run.settings.samples, engine.rounds(iteration)
+        search, archive = self._search, self._search.run.archive
+        size, rounds = search.run.settings.samples, search.rounds(iteration)
         for number in range(rounds):
             samples = range(number * size, (number + 1) * size)
             if iteration not in archive.state.iterations_ended:
-                engine.observer(IterationStarted(iteration=iteration, round=number, samples=size))
+                search.observer(IterationStarted(iteration=iteration, round=number, samples=size))
             await self._round(iteration, samples)
             this_round = [each for each in archive.attempts(iteration) if each.sample in samples]
-            if any(each.stage is Stage.TRAINED for each in this_round) or engine.is_cut_short:
+            if any(each.stage is Stage.TRAINED for each in this_round) or search.is_cut_short:
                 return
         what = "the proposal failed"
         if size * rounds > 1:
             tries = f"{wording.plural(rounds, 'round')} of {size}"
             what = f"every proposal of iteration {iteration + 1} failed, in {tries}"
-        raise engine.failed(what, last_revisions(this_round))
+        raise search.failed(what, last_revisions(this_round))
 
     async def _round(self, iteration: int, samples: range) -> None:
-        engine = self._engine
-        plans = engine.plan(iteration, samples)
+        search = self._search
+        plans = search.plan(iteration, samples)
         tasks: list[ProposalTask] = []
         siblings: list[str] = []
         for plan in plans:
-            if engine.designer.concurrent:
-                tasks.append(self._group.create_task(engine.take_to_end(plan)))
+            if search.advisers.designer.concurrent:
+                tasks.append(self._group.create_task(search.take_to_end(plan)))
                 continue
             # in order, so that each proposal knows the earlier ones and is compared with those that
             # the critic accepted
-            training = await engine.begin(plan, siblings)
+            training = await search.begin(plan, siblings)
             if training is None:  # the others could not be made either
                 break
-            siblings.append(engine.first_source(iteration, plan.sample))
+            siblings.append(search.first_source(iteration, plan.sample))
             tasks.append(self._group.create_task(training))
         if tasks:
             await asyncio.wait(tasks)
 
 
-class Asks(Protocol):
-    """A person who sees the last generation and decides on another."""
-
-    finals: bool
-    """True once they asked for the final trainings."""
-
-    async def wants_another(self) -> bool:
-        """True for another generation; False ends the generations."""
-        ...
-
-
 class Rounds(Generations):
     """Plans a generation when a person has seen the last one and asks for another."""
 
-    def __init__(self, engine: SearchEngine, group: asyncio.TaskGroup, person: Asks) -> None:
-        super().__init__(engine, group)
-        self._person = person
-
-    async def search(self) -> None:
-        """Run generations until the person wants no more. One that comes to nothing is told, and
-        the person decides."""
-        engine = self._engine
+    async def run(self) -> None:
+        """Run generations until the person decides otherwise. One that comes to nothing is told,
+        and the person decides."""
+        search, ask = self._search, self._search.ask
+        assert ask is not None  # the schedule is chosen by it
         while True:
             iteration = self._unfinished()
             if iteration is None:
                 iteration = self._next()
                 await self._judged(iteration - 1)
-                if not await self._person.wants_another():
+                while search.run.archive.state.decision is None:
+                    await ask()
+                if search.run.archive.state.decision != "another":
                     return
-            engine.extend_to(iteration + 1)
+            search.extend_to(iteration + 1)
             try:
                 await self._generation(iteration)
             except EurekaError as error:
-                engine.raise_if_fatal(error)
-                engine.observer(Notice(text=f"{error.message}; {error.hint}", level="warning"))
-            engine.end_iteration(iteration)
+                search.raise_if_fatal(error)
+                search.observer(Notice(text=f"{error.message}; {error.hint}", level="warning"))
+            search.end_iteration(iteration)
 
     async def _judged(self, iteration: int) -> None:
         """Have the attempts compared before the person sees them, who decides without, too."""
         try:
-            await self._engine.judge(iteration)
+            await self._search.judge(iteration)
         except EurekaError as error:
-            self._engine.raise_if_fatal(error)
+            self._search.raise_if_fatal(error)
             text = f"not all attempts were judged: {error.message}; {error.hint}"
-            self._engine.observer(Notice(text=text, level="warning"))
+            self._search.observer(Notice(text=text, level="warning"))
 
     def _unfinished(self) -> int | None:
         """A generation that an earlier process has planned and not ended."""
-        state = self._engine.run.archive.state
+        state = self._search.run.archive.state
         return next((each for each, _ in state.plans if each not in state.iterations_ended), None)
 
     def _next(self) -> int:
-        plans = self._engine.run.archive.state.plans
+        plans = self._search.run.archive.state.plans
         return max((iteration for iteration, _ in plans), default=-1) + 1
 
 
@@ -162,33 +152,33 @@ class Steady:
     are past their last rung.
     """
 
-    def __init__(self, engine: SearchEngine, group: asyncio.TaskGroup) -> None:
-        self._engine = engine
+    def __init__(self, search: Search, group: asyncio.TaskGroup) -> None:
+        self._search = search
         self._group = group
-        self._size = engine.run.settings.samples
-        self._last_rung = max(rung_env_steps(engine.run.settings), default=None)
+        self._size = search.run.settings.samples
+        self._last_rung = max(rung_env_steps(search.run.settings), default=None)
         self._under_way: set[tuple[int, int]] = set()
         self._changed = asyncio.Event()
         self._tasks: list[ProposalTask] = []
 
-    async def search(self) -> None:
+    async def run(self) -> None:
         """Run all proposals that settings, deadline and designer allow."""
-        engine = self._engine
-        for confirmation in engine.run.archive.state.confirmations:
-            self._group.create_task(engine.repeat(confirmation.iteration, confirmation.attempts))
+        search = self._search
+        for confirmation in search.run.archive.state.confirmations:
+            self._group.create_task(search.repeat(confirmation.iteration, confirmation.attempts))
         for place in self._places():
             if not await self._plan(*place):
                 break
         await self._ended()
-        last, size = engine.run.settings.iterations - 1, self._size
+        last, size = search.run.settings.iterations - 1, self._size
         rounds = 1
-        while not engine.is_cut_short:
-            attempts = engine.run.archive.attempts()
+        while not search.is_cut_short:
+            attempts = search.run.archive.attempts()
             if any(each.stage is Stage.TRAINED for each in attempts):
                 return
-            if rounds >= engine.rounds(last):
+            if rounds >= search.rounds(last):
                 what = f"none of {len(attempts)} proposals was trained"
-                raise engine.failed(what, last_revisions(attempts))
+                raise search.failed(what, last_revisions(attempts))
             for sample in range(rounds * size, (rounds + 1) * size):
                 if not await self._plan(last, sample):
                     break
@@ -196,26 +186,26 @@ class Steady:
             rounds += 1
 
     def _places(self) -> Sequence[tuple[int, int]]:
-        iterations = range(self._engine.run.settings.iterations)
+        iterations = range(self._search.run.settings.iterations)
         return [(iteration, sample) for iteration in iterations for sample in range(self._size)]
 
     async def _plan(self, iteration: int, sample: int) -> bool:
         """Start the next proposal when there is room. False if no further one is started."""
-        engine = self._engine
-        state = engine.run.archive.state
+        search = self._search
+        state = search.run.archive.state
         if (iteration, sample) not in state.plans:
             while not self._has_room():
                 self._changed.clear()
                 await self._changed.wait()
-            if engine.is_cut_short or engine.is_over(iteration) or not engine.allows(iteration):
+            if search.is_cut_short or search.is_over(iteration) or not search.allows(iteration):
                 return False
         if sample % self._size == 0 and iteration not in state.iterations_ended:
-            engine.observer(
+            search.observer(
                 IterationStarted(
                     iteration=iteration, round=sample // self._size, samples=self._size
                 )
             )
-        (plan,) = engine.plan(iteration, range(sample, sample + 1))
+        (plan,) = search.plan(iteration, range(sample, sample + 1))
         self._under_way.add((iteration, sample))
         self._tasks.append(self._group.create_task(self._run_plan(plan)))
         return True
@@ -227,13 +217,13 @@ class Steady:
     def _past_last_rung(self) -> int:
         return sum(
             any(score.env_steps == self._last_rung for score in each.rungs)
-            for each in self._engine.run.archive.state.by_id.values()
+            for each in self._search.run.archive.state.by_id.values()
             if each.stage is Stage.ACCEPTED and (each.iteration, each.sample) in self._under_way
         )
 
     async def _run_plan(self, plan: Planned) -> Attempt | None:
         """Take a proposal to its end, then make room for another and look for new best ones."""
-        attempt = await self._engine.take_to_end(plan, self._changed.set)
+        attempt = await self._search.take_to_end(plan, self._changed.set)
         self._under_way.discard((plan.iteration, plan.sample))
         self._confirm(plan.iteration)
         self._end_iterations()
@@ -243,24 +233,24 @@ class Steady:
     def _confirm(self, iteration: int) -> None:
         """Start repeats of the best attempts that have none, for as many generations as have ended
         by their number."""
-        engine, state = self._engine, self._engine.run.archive.state
-        settings = engine.run.settings
-        ended = [each for each in state.by_id.values() if each.stage is Stage.TRAINED]
+        search, state = self._search, self._search.run.archive.state
+        settings = search.run.settings
+        ended = [each for each in state.attempts() if each.stage is Stage.TRAINED]
         asked = {each for known in state.confirmations for each in known.attempts}
         generations = range(min(len(ended) // self._size, settings.iterations))
         due = settings.confirm * sum(is_confirmed(settings, each) for each in generations)
         chosen = to_confirm(ended, settings.confirm)
         if new := [each for each in chosen if each not in asked][: max(0, due - len(asked))]:
-            engine.record_confirmation(iteration, new)
-            self._group.create_task(engine.repeat(iteration, new))
+            search.record_confirmation(iteration, new)
+            self._group.create_task(search.repeat(iteration, new))
 
     def _end_iterations(self) -> None:
         """Record the end of generations whose last proposal has ended."""
-        plans = self._engine.run.archive.state.plans
-        for iteration in range(self._engine.run.settings.iterations):
+        plans = self._search.run.archive.state.plans
+        for iteration in range(self._search.run.settings.iterations):
             left = any(each[0] == iteration for each in self._under_way)
             if not left and sum(each[0] == iteration for each in plans) >= self._size:
-                self._engine.end_iteration(iteration)
+                self._search.end_iteration(iteration)
 
     async def _ended(self) -> None:
         if self._tasks:

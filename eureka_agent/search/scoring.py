@@ -70,7 +70,7 @@ def human_normalized(mean: float | None, human: float | None, sparse: float | No
 def score_table(trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
     """Scores of all finalists, best first, then human and sparse, each with its human-normalised
     score. Finalists with as many seeds stand by what can be counted on (`eureka_agent.ranking`),
-    those with fewer below them, since they could not win any more (`final_rounds.py`).
+    those with fewer below them, since they could not win any more (`final.py`).
 
     There is none if human and sparse cannot be told apart: its unit would be noise.
     """

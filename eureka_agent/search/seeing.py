@@ -1,19 +1,30 @@
-"""Pictures of episodes for the analyst."""
+"""Pictures of episodes for the models of a run: its analyst and its judge."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+import itertools
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 
-from eureka_agent.archive.artefacts import SHEET, VIDEO, attempt_folder
+from eureka_agent.analysis.diagnose import Analyst
+from eureka_agent.archive.artefacts import JUDGED, SHEET, VIDEO, attempt_folder
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
-from eureka_agent.fleet.film_maker import FilmMaker
-from eureka_agent.journal.entries import Notice, Observer
-from eureka_agent.llm.interface import ImagePart
-from eureka_agent.records import Diagnosis
+from eureka_agent.feedback.judge import MOMENTS as JUDGED_MOMENTS
+from eureka_agent.feedback.judge import STARTS, ModelJudge
+from eureka_agent.feedback.standing import comparisons_of_model, preferences_of
+from eureka_agent.feedback_records import Comparison, Given, Judgement
+from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings
+from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer
+from eureka_agent.llm.interface import ImagePart, LanguageModelError
+from eureka_agent.records import Attempt, Diagnosis, Stage
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.filming import film_settings, trained_policies
+from eureka_agent.search.recorder import WORKERS_FOLDER
+from eureka_agent.search.seeds import derive_seed
 
 _SIZE = (320, 240)
 MOMENTS = 6
@@ -26,24 +37,13 @@ _DESCRIPTION = (
 )
 
 
-class Explains(Protocol):
-    """An analyst that takes pictures: `eureka_agent.analysis.diagnose.Analyst`."""
+class RunAnalyst:
+    """Analyst of a run's trainings, perhaps with pictures of the best and the worst episode."""
 
-    async def analyse(
-        self,
-        attempt: str,
-        reward: RewardSpecification,
-        diagnosis: Diagnosis,
-        pictures: tuple[ImagePart, ...] = (),
-    ) -> str:
-        """The analysis of an attempt's training."""
-        ...
-
-
-class SeeingAnalyst:
-    """Shows an analyst the best and the worst episode of each training."""
-
-    def __init__(self, analyst: Explains, run: Run, maker: FilmMaker, observer: Observer) -> None:
+    def __init__(
+        self, analyst: Analyst, run: Run, maker: FilmMaker | None, observer: Observer
+    ) -> None:
+        """`maker` draws pictures; None: the analyst sees none."""
         self._analyst = analyst
         self._run = run
         self._maker = maker
@@ -52,17 +52,25 @@ class SeeingAnalyst:
         """True once nothing could be drawn."""
 
     async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
-        """The analysis, with pictures where there are some."""
-        pictures = await self._pictures(attempt)
-        return await self._analyst.analyse(attempt, reward, diagnosis, pictures)
+        """The analysis of an attempt's training; empty if the model cannot be asked."""
+        try:
+            pictures = await self._pictures(attempt, self._maker) if self._maker else ()
+            return await self._analyst.analyse(attempt, reward, diagnosis, pictures)
+        except LanguageModelError as error:
+            text = f"the designer is told of {attempt} without an analysis: {error.message}"
+            self._observer(Notice(text=text, level="warning"))
+            return ""
 
-    async def _pictures(self, attempt: str) -> tuple[ImagePart, ...]:
+    async def _pictures(self, attempt: str, maker: FilmMaker) -> tuple[ImagePart, ...]:
         """The sheet of an attempt's episodes: the stored one, since a request is made once."""
-        path = attempt_folder(self._run.folder, attempt) / SHEET
-        is_pruned = attempt in self._run.archive.state.pruned
-        if not path.is_file() and not self._blind and not is_pruned:
+        folder, run = attempt_folder(self._run.folder, attempt), self._run
+        path = folder / SHEET
+        if not path.is_file() and not self._blind and attempt not in run.archive.state.pruned:
             try:
-                await self._film(attempt)
+                shown = trained_policies(run, [attempt])
+                episodes = film_settings(run, shown, ("best", "worst"), size=_SIZE, sheet=MOMENTS)
+                subjects, of = [each.subject for each in shown], run.description.fingerprint
+                await maker.film(subjects, episodes, of, folder / VIDEO, sheet=path)
             except (EnvironmentFaultError, RunFolderError):
                 raise
             except EurekaError as error:
@@ -73,14 +81,110 @@ class SeeingAnalyst:
             return ()
         return (ImagePart(await asyncio.to_thread(path.read_bytes), _DESCRIPTION),)
 
-    async def _film(self, attempt: str) -> None:
-        shown = trained_policies(self._run, [attempt])
-        settings = film_settings(self._run, shown, ("best", "worst"), size=_SIZE, sheet=MOMENTS)
-        folder = attempt_folder(self._run.folder, attempt)
-        await self._maker.film(
-            [each.subject for each in shown],
-            settings,
-            self._run.description.fingerprint,
-            folder / VIDEO,
-            sheet=folder / SHEET,
+
+COMPARISONS = 2
+"""Comparisons for each trained attempt."""
+AT_ONCE = 4
+"""Comparisons that are chosen together and asked at the same time: a model is slow."""
+_JUDGED_SIZE = (256, 192)
+"""A picture of six moments and three rows has about a megapixel, beyond which models scale it
+down."""
+_LEAST_SECONDS = 0.1
+"""Length of the video beside the moments, which nobody watches."""
+
+Pair = tuple[str, str]
+
+
+class Judging:
+    """Has a model compare the attempts of a run."""
+
+    def __init__(self, judge: ModelJudge, run: Run, maker: FilmMaker, observer: Observer) -> None:
+        self._judge = judge
+        self._run = run
+        self._maker = maker
+        self._observer = observer
+
+    async def judge(self) -> None:
+        """Compare until each trained attempt has its comparisons, or no pair is left.
+
+        The answers of pairs that were chosen together are one record: a killed run chooses the
+        same pairs again, and finds the replies that are stored. Raises BudgetSpentError,
+        LanguageModelError, and the errors of `FilmMaker.film`.
+        """
+        while pairs := next_pairs(
+            self._run.archive.attempts(), self._run.archive.state.feedback, self._run.settings.seed
+        ):
+            pictures = {name: await self._picture(name) for name in sorted({*sum(pairs, ())})}
+            answers = await asyncio.gather(
+                *(self._judge.compare(pictures[one], pictures[two]) for one, two in pairs)
+            )
+            for (first, second), (_, fault) in zip(pairs, answers, strict=True):
+                if fault:
+                    text = f"{self._judge.name} cannot tell {first} from {second}: {fault}"
+                    self._observer(Notice(text=text, level="warning"))
+            told = Judgement(
+                comparisons=tuple(
+                    Comparison(first=first, second=second, grade=grade)
+                    for (first, second), (grade, _) in zip(pairs, answers, strict=True)
+                )
+            )
+            self._observer(FeedbackGiven(who=self._judge.name, feedback=told))
+
+    async def _picture(self, name: str) -> bytes:
+        """The picture of an attempt: the stored one, since a request is made once. It names
+        nobody."""
+        path = attempt_folder(self._run.folder, name) / JUDGED
+        if not path.is_file():
+            (shown,) = trained_policies(self._run, [name])
+            settings = FilmSettings(
+                seed=derive_seed(self._run.settings.seed, "judged"),
+                episodes=STARTS,
+                shown=tuple(range(STARTS)),
+                size=_JUDGED_SIZE,
+                seconds=_LEAST_SECONDS,
+                strips=False,
+                sheet=JUDGED_MOMENTS,
+            )
+            video = inside(self._run.folder, WORKERS_FOLDER, "judged.mp4")
+            subject = replace(shown.subject, title="policy", reward=None)
+            fingerprint = self._run.description.fingerprint
+            await self._maker.film([subject], settings, fingerprint, video, sheet=path)
+        return await asyncio.to_thread(path.read_bytes)
+
+
+def next_pairs(
+    attempts: Sequence[Attempt], feedback: Sequence[Given], seed: int
+) -> tuple[Pair, ...]:
+    """The pairs to compare next, in their drawn order; empty once there are enough answers.
+
+    A pair with an attempt that was never compared comes first, then the one whose comparison tells
+    most; pairs that are chosen together share as few attempts as can be. No pair is shown twice in
+    the same order: the other order is another question, since a model may prefer a place.
+    """
+    names = [each.id for each in attempts if each.stage is Stage.TRAINED]
+    asked = [(each.first, each.second) for each in comparisons_of_model(feedback)]
+    room = min(AT_ONCE, COMPARISONS * len(names) - len(asked))
+    found = preferences_of(attempts, feedback, "model")
+    compared = {name for pair in asked for name in pair}
+    uses: Counter[str] = Counter()
+    left = {
+        pair: found.worth(pair)
+        for pair in itertools.combinations(names, 2)
+        if not {pair, pair[::-1]} <= set(asked)
+    }
+    chosen: list[Pair] = []
+    while left and len(chosen) < room:
+        pair = max(
+            left,
+            key=lambda pair: (
+                not compared.issuperset(pair),
+                -max(uses[name] for name in pair),
+                left[pair],
+            ),
         )
+        del left[pair]
+        compared.update(pair)
+        uses.update(pair)
+        drawn = pair[::-1] if derive_seed(seed, "order", *pair) % 2 else pair
+        chosen.append(drawn[::-1] if drawn in asked else drawn)
+    return tuple(chosen)

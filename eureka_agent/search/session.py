@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.files import locked
 from eureka_agent.archive.run_folder import Run, create_run, open_run, versions
-from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.interface import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
@@ -20,20 +17,18 @@ from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer, RunSta
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
 from eureka_agent.records import RunStatus
 from eureka_agent.report.ledger import Ledger
-from eureka_agent.search.advisers import advisers_of, designer_name, notes_on
-from eureka_agent.search.assembly import search
+from eureka_agent.search.advisers import designer_name, notes_on
+from eureka_agent.search.assembly import run_assembled
+from eureka_agent.search.budget import time_limit
 from eureka_agent.search.card import keep_card
 from eureka_agent.search.clock import plan_capacity
 from eureka_agent.search.context import ALONE, SearchContext
-from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.engine import LimitReachedError
-from eureka_agent.search.preparation import Prepared, prepared, prepared_again
-from eureka_agent.search.recorder import Recorder
+from eureka_agent.search.preparation import Preparation, prepared, prepared_again
+from eureka_agent.search.recorder import Recorder, end_run, has_results, remove_run
+from eureka_agent.search.refinement import Person
 from eureka_agent.search.resumption import check_resumable, record_changes, with_changes
-from eureka_agent.search.run_end import WORKERS_FOLDER, end_run, has_results, remove_run
+from eureka_agent.search.search import LimitReachedError
 from eureka_agent.search.sentence import notices
-from eureka_agent.search.table import AtTheTable, Person, Table
-from eureka_agent.search.time_limit import time_limit
 from eureka_agent.search.written_fitness import RANKED_BY, Confirm, keep_in_run
 
 
@@ -75,39 +70,24 @@ async def resume(
     observer: Observer,
     changes: Mapping[str, Any] | None = None,
     context: SearchContext = ALONE,
+    person: Person | None = None,
 ) -> Run:
     """Resume a run, with some settings changed. The caller trusts what the folder asks for; the run
-    is this user's from then on.
+    is this user's from then on. With a `person` it is refined: it goes on in generations that they
+    ask for after seeing the last one.
 
     Raises EnvironmentLoadError if its environment has changed, SettingsError if a setting has that
     its results depend on.
     """
     run = open_run(folder)
     check_resumable(run)
-    run.settings = with_changes(run, changes or {})
-    time_limit(run.settings)  # it may be edited
-    async with prepared_again(run, observer, context) as ready:
-        await run_search(run, ready, observer, context, resumed=True)
-    return run
-
-
-async def refine(
-    folder: Path,
-    observer: Observer,
-    person: Person,
-    changes: Mapping[str, Any] | None = None,
-    context: SearchContext = ALONE,
-) -> Run:
-    """Go on with a run, in generations that a person asks for after seeing the last one. What was
-    said before stands. Raises the errors of `resume`."""
-    run = open_run(folder)
-    check_resumable(run)
-    if run.archive.state.began.given_source is not None:
+    if person is not None and run.archive.state.began.given_source is not None:
         raise SettingsError(
             f"the run {run.name!r} trained a reward of your own, and nobody designs in it",
             "refine a run of `search`, and give the reward there",
         )
     run.settings = with_changes(run, changes or {})
+    time_limit(run.settings)  # it may be edited
     async with prepared_again(run, observer, context) as ready:
         await run_search(run, ready, observer, context, resumed=True, person=person)
     return run
@@ -115,7 +95,7 @@ async def refine(
 
 async def run_search(
     run: Run,
-    ready: Prepared,
+    ready: Preparation,
     observer: Observer,
     context: SearchContext = ALONE,
     *,
@@ -154,7 +134,7 @@ async def run_search(
         status, message, kept = RunStatus.FAILED, "", True
         keeping = asyncio.create_task(recorder.keep_current())
         try:
-            await _search(run, ready, recorder, context, person)
+            await run_assembled(run, ready, recorder, context, person)
             status = RunStatus.FINISHED
             SnapshotStore(run.folder).clear()
             if text := keep_card(run):
@@ -176,37 +156,8 @@ async def run_search(
                 remove_run(run, message, recorder)
 
 
-async def _search(
-    run: Run,
-    ready: Prepared,
-    recorder: Recorder,
-    context: SearchContext,
-    person: Person | None,
-) -> None:
-    limit = time_limit(run.settings)
-    deadline = Deadline(run, limit, recorder.seconds, recorder, context.time_limit)
-    advisers = advisers_of(ready.models, ready.given, run, deadline.is_up, recorder, context)
-    async with AsyncExitStack() as stack:
-        if context.machine is not None:
-            fleet = context.machine.fleet(ready.hardware)
-        else:
-            scratch = inside(run.folder, WORKERS_FOLDER)
-            shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
-            fleet = await stack.enter_async_context(ready.new_fleet(scratch))
-        at_table = None
-        if person is not None:
-            assert advisers.reader is not None  # `refine` refuses a reward of one's own
-            table = Table(run, ready, recorder, advisers.reader)
-            stack.push_async_callback(table.close)
-            at_table = AtTheTable(table, person)
-        try:
-            await search(run, ready, fleet, advisers, deadline, recorder, at_table, context)
-        finally:
-            await advisers.finish(recorder)
-
-
 def _opening_notices(
-    run: Run, ready: Prepared, changes: Sequence[str], *, resumed: bool
+    run: Run, ready: Preparation, changes: Sequence[str], *, resumed: bool
 ) -> list[Notice]:
     """The notices at a run's start. `changes` describes changed settings."""
     began, opening = run.archive.state.began, []

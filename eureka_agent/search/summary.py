@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.feedback.agreement import agreement
 from eureka_agent.feedback.standing import (
+    agreement,
     choices_of,
     comparisons_of_model,
     preferences_of,
@@ -18,12 +18,12 @@ from eureka_agent.feedback_records import Given
 from eureka_agent.journal.entries import SettingChanged
 from eureka_agent.journal.state import RunState
 from eureka_agent.ranking import ranked
-from eureka_agent.records import Attempt, FinalTraining, Message, Stage
+from eureka_agent.records import Attempt, FinalTraining, Message, Outcome, Stage
 from eureka_agent.report.ledger import NOTHING_ASKED, Ledger, LedgerLine
 from eureka_agent.report.metric import same_words
 from eureka_agent.report.run_report import BASELINES, ByModel, ByStrength, RunCost, RunReport
+from eureka_agent.search.budget import time_limit
 from eureka_agent.search.scoring import score_table
-from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import UNMEASURED, SearchSettings, judge_of
 from eureka_agent.wording import plural
 
@@ -51,13 +51,17 @@ def in_full(run: Run, attempt: Attempt) -> Attempt | None:
 
 def attempt_of(run: Run, name: str) -> Attempt | None:
     """An attempt in full, with its strength where strengths rank; None for an unknown name."""
-    attempts = with_strengths(run.archive.attempts_in_brief(), run.archive.facts.feedback)
+    known = run.archive.attempts_in_brief()
+    searched = [each for each in known if each.is_ranked]
+    attempts = (*with_strengths(searched, run.archive.facts.feedback), *known)
     return next((in_full(run, each) for each in attempts if each.id == name), None)
 
 
 def run_report(run: Run) -> RunReport:
     """All data of a run's report."""
-    return _report(run, run.archive.attempts(), run.archive.account())
+    known = run.archive.state.by_id.values()
+    in_order = sorted(known, key=lambda each: (each.iteration, each.sample, each.revision))
+    return _report(run, in_order, run.archive.account())
 
 
 def run_overview(run: Run, *, costs: bool = True) -> RunReport:
@@ -67,10 +71,11 @@ def run_overview(run: Run, *, costs: bool = True) -> RunReport:
     return _report(run, run.archive.attempts_in_brief(), messages)
 
 
-def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]) -> RunReport:
+def _report(run: Run, known: Sequence[Attempt], messages: Sequence[Message]) -> RunReport:
     state = run.archive.facts
     trainings, ledger = state.trainings(), Ledger(tuple(messages))
-    attempts = with_strengths(attempts, state.feedback)
+    searched = [each for each in known if each.is_ranked]
+    attempts = with_strengths(searched, state.feedback)
     best = best_attempt(run, attempts)
     designer = state.designer or ", ".join(run.settings.model)
     words_agree = same_words(run.sentence, run.description.sentence)
@@ -89,12 +94,13 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         wall=state.wall or run.settings.sandbox,
         devices=state.devices,
         attempts=attempts,
+        randomised=tuple(each for each in known if not each.is_ranked),
         scores=score_table(trainings),
         final_trainings=trainings,
         best=best,
         by_strength=_by_strength(attempts, state.feedback, best),
         by_model=_by_model(run, attempts, state.feedback),
-        cost=run_cost(attempts, trainings, ledger.total, randomised_trainings(state)),
+        cost=run_cost(known, trainings, ledger.total),
         ledger=ledger,
         versions=state.began.versions,
         git_commit=state.began.git_commit,
@@ -107,13 +113,7 @@ def _report(run: Run, attempts: tuple[Attempt, ...], messages: Sequence[Message]
         remarks=remarks(run),
         written_fitness=run.written_fitness if run.settings.fitness not in UNMEASURED else None,
         fitness_origin=run.fitness_origin,
-        randomisation=None if best is None else state.randomised.get(best.id),
     )
-
-
-def randomised_trainings(state: RunState) -> tuple[FinalTraining, ...]:
-    """Trainings under distributions of parameters."""
-    return tuple(each for found in state.randomised.values() for each in found.trainings)
 
 
 def _by_strength(
@@ -199,23 +199,23 @@ def run_cost(
     attempts: Sequence[Attempt],
     trainings: Sequence[FinalTraining],
     asked: LedgerLine = NOTHING_ASKED.total,
-    randomised: Sequence[FinalTraining] = (),
 ) -> RunCost:
     """The run's trainings, env steps, tokens and money. Money is None if any request's price is
     unknown."""
-    searched = [attempt for attempt in attempts if attempt.stage in (Stage.TRAINED, Stage.FAILED)]
+    outcomes: dict[bool, list[Outcome | None]] = {True: [], False: []}
+    for attempt in attempts:
+        if attempt.stage in (Stage.TRAINED, Stage.FAILED):
+            outcomes[attempt.is_ranked].append(attempt.outcome)
+        outcomes[attempt.is_ranked] += [repeat.outcome for repeat in attempt.repeats]
     paid = [training for training in trainings if not training.cached]
-    repeats = [repeat for attempt in attempts for repeat in attempt.repeats]
-    outcomes = [attempt.outcome for attempt in searched]
-    outcomes += [repeat.outcome for repeat in repeats]
-    outcomes += [training.outcome for training in (*paid, *randomised)]
+    made = [*outcomes[True], *outcomes[False], *(training.outcome for training in paid)]
     return RunCost(
-        search_trainings=len(searched) + len(repeats),
+        search_trainings=len(outcomes[True]),
         final_trainings=sum(training.name not in BASELINES for training in paid),
         baseline_trainings=sum(training.name in BASELINES for training in paid),
-        randomised_trainings=len(randomised),
-        final_restarts=sum(training.retries for training in (*paid, *randomised)),
-        env_steps=sum(outcome.env_steps for outcome in outcomes if outcome is not None),
+        randomised_trainings=len(outcomes[False]),
+        final_restarts=sum(training.retries for training in paid),
+        env_steps=sum(outcome.env_steps for outcome in made if outcome is not None),
         requests=asked.requests,
         prompt_tokens=asked.prompt_tokens,
         completion_tokens=asked.completion_tokens,

@@ -1,4 +1,5 @@
-"""The built-in environments, read from their source text without torch and simulators."""
+"""The built-in environments, read from their source text without torch and simulators, and new ones
+from the templates beside them."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import ast
 import os
 import re
 import shlex
+import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,11 +21,12 @@ from eureka_agent.environment_files import (
     rewards_of,
     texts_of_calls,
 )
-from eureka_agent.errors import EnvironmentLoadError, did_you_mean
+from eureka_agent.errors import EnvironmentLoadError, did_you_mean, lacks_room, system_reason
 from eureka_agent.invocation import command
 from eureka_agent.resources import resource_folder
 
 GYMNASIUM_PREFIX = "gymnasium:"
+_TEMPLATES = "_templates"
 
 
 @dataclass(frozen=True)
@@ -46,16 +49,17 @@ class CatalogueEntry:
 
 def list_environments() -> tuple[CatalogueEntry, ...]:
     """The built-in environments by name."""
-    folders = sorted(path.parent for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}"))
-    return tuple(read_entry(folder) for folder in folders)
+    return tuple(read_entry(folder) for _, folder in sorted(_built_in().items()))
+
+
+def _built_in() -> dict[str, Path]:
+    files = resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}")
+    return {path.parent.name: path.parent for path in files}
 
 
 def find_folder(reference: str) -> Path:
     """Folder of a built-in environment, or the given one. Raises EnvironmentLoadError."""
-    built_in = {
-        path.parent.name: path.parent
-        for path in resource_folder("envs").glob(f"*/{ENVIRONMENT_FILE}")
-    }
+    built_in = _built_in()
     if reference in built_in:
         return built_in[reference]
     folder = Path(os.path.expanduser(reference))
@@ -137,3 +141,51 @@ def _assigned(name: str, statements: Iterable[ast.stmt]) -> ast.expr | None:
         ):
             return statement.value
     return None
+
+
+# ── new ones ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def kinds() -> tuple[str, ...]:
+    """Names of the templates."""
+    templates = resource_folder("envs") / _TEMPLATES
+    return tuple(sorted(path.name for path in templates.iterdir() if path.is_dir()))
+
+
+def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
+    """Write the template of one of `kinds()`; return its files. Raises EnvironmentLoadError."""
+    template = resource_folder("envs") / _TEMPLATES / kind
+    sources = [
+        path
+        for path in sorted(template.rglob("*"))
+        if path.is_file() and "__pycache__" not in path.parts
+    ]
+    made = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise EnvironmentLoadError(
+                f"the folder {str(folder)!r} is not empty, so nothing was written to it",
+                "name a new folder",
+            )
+        try:
+            for source in sources:
+                path = folder / source.relative_to(template)
+                path.parent.mkdir(exist_ok=True)
+                with path.open("xb") as file, source.open("rb") as text:
+                    shutil.copyfileobj(text, file)
+        except BaseException:  # also Ctrl-C; all files in the folder are from here
+            for path in [folder] if made else list(folder.iterdir()):
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise EnvironmentLoadError(
+            f"cannot write the environment to {str(folder)!r}: {system_reason(error)}",
+            "free some space, then try again"
+            if lacks_room(error)
+            else "name a folder that you may write to",
+        ) from None
+    return tuple(folder / source.relative_to(template) for source in sources)

@@ -1,224 +1,229 @@
-"""Checks of an environment class at loading: attributes and declarations that cannot work."""
+"""Checks of an environment class at loading: attributes and declarations that cannot work, and
+misspelt names of a base class's methods and attributes."""
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
 import math
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_args
 
+from eureka_agent import syntax
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.records import MOST_CHOICES
 from eureka_agent.simulation.row_parameters import ACTION_DELAY
-from eureka_agent.simulation.user_modules import place_of_function
+from eureka_agent.simulation.user_modules import PACKAGE, place_of_function
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
-from eureka_agent.task import (
-    Channel,
-    Constant,
-    Parameter,
-    QuaternionOrder,
-    Variable,
-    window_of,
-)
+from eureka_agent.task import Channel, Constant, Parameter, QuaternionOrder, Variable, window_of
 
-_INTEGERS = ("num_observations", "num_actions", "max_episode_length")
-_DECLARATIONS = {
+_DECLARED = {
     "variables": Variable,
     "constants": Constant,
     "parameters": Parameter,
     "observation_channels": Channel,
     "action_channels": Channel,
 }
-_NAMES = ("termination_causes", "success_causes", "device_types", "gpu_modules")
+_CALLED_FROM_OUTSIDE = frozenset(
+    (
+        *("advance", "create", "all_variables", "read_variables", "reset", "reset_done"),
+        *("reset_rows", "reset_masked", "step"),
+    )
+)
+"""Methods of a base class that others call; the rest may be overridden."""
+_SIMILAR = 0.84
+"""Similarity (`difflib`) from which a name counts as a misspelling of another."""
+_FOREIGN = (PACKAGE, "abc", "builtins")
+"""Packages of base classes that are not the environment author's."""
 
 
 def check_class(cls: type[VecTask]) -> None:
     """Raises EnvironmentLoadError for a class that cannot work."""
-    missing = sorted(getattr(cls, "__abstractmethods__", ()))
-    if missing:
+    if missing := sorted(getattr(cls, "__abstractmethods__", ())):
+        meant = (each for each in misspelt(cls) if each[2] in missing)
+        hints = (f"{at}is {name!r} meant for it? rename it to {to!r}" for at, name, to in meant)
         raise EnvironmentLoadError(
             f"{cls.__name__} does not define {', '.join(missing)}",
-            _misspelt(cls, missing) or "see the docstrings of VecTask's methods",
+            next(hints, "see the docstrings of VecTask's methods"),
         )
-    for name in (*_INTEGERS, "control_dt"):
-        kind = int if name in _INTEGERS else float
-        value: Any = getattr(cls, name, None)
-        is_number = isinstance(value, int | kind) and not isinstance(value, bool)
-        if not (is_number and 0 < value < math.inf):
-            expected = f"expected a positive {kind.__name__}"
-            raise _wrong(cls, name, value, expected, f"set it in the class: `{name} = …`")
-    for name, declared in _DECLARATIONS.items():
-        value = getattr(cls, name)
-        if not isinstance(value, (tuple, list)):
-            expected = f"expected a tuple of {declared.__name__}(…)"
-            raise _wrong(cls, name, value, expected, f"with one too: `{name} = (…,)`")
-    _check_choices(cls)
-    _check_causes(cls)
-    _check_names(cls)
-    _check_channels(cls, "observation_channels", cls.num_observations)
-    _check_channels(cls, "action_channels", cls.num_actions)
-    _check_texts(cls)
-    if cls.quaternion_order not in get_args(QuaternionOrder):
-        hint = "'xyzw', Isaac Gym's, has the real part last"
-        expected = "expected 'wxyz' or 'xyzw'"
-        raise _wrong(cls, "quaternion_order", cls.quaternion_order, expected, hint)
-
-
-def _wrong(
-    cls: type[VecTask], name: str, value: object, expected: str, hint: str
-) -> EnvironmentLoadError:
-    return EnvironmentLoadError(f"{cls.__name__}.{name} is {value!r}, {expected}", hint)
-
-
-def _misspelt(cls: type[VecTask], missing: Sequence[str]) -> str:
-    """Hint on a method with almost the name of a missing one; empty without any."""
-    own = {
-        name: value
-        for each in cls.__mro__
-        for name, value in vars(each).items()
-        if inspect.isfunction(value)
-    }
-    others = [name for name in own if not hasattr(VecTask, name)]
-    for name in missing:
-        for close in difflib.get_close_matches(name, others, n=1, cutoff=0.75):
-            place = place_of_function(own[close])
-            return f"{place}is {close!r} meant for it? rename it to {name!r}"
-    return ""
-
-
-def _check_choices(cls: type[VecTask]) -> None:
-    choices = cls.action_choices
-    is_numbers = isinstance(choices, tuple) and all(
-        isinstance(count, int) and not isinstance(count, bool) and count > 0 for count in choices
-    )
-    if not is_numbers or (choices and len(choices) != cls.num_actions):
-        expected = f"expected a tuple of {cls.num_actions} numbers of choices, as num_actions says"
-        hint = "() where actions are continuous; (3,) is one choice of three"
-        raise _wrong(cls, "action_choices", choices, expected, hint)
-    if sum(choices) > MOST_CHOICES:
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.action_choices has {sum(choices):,} choices, expected at most"
-            f" {MOST_CHOICES:,}",
-            "a quantity with many values is better a continuous action, rounded",
-        )
-
-
-def _check_causes(cls: type[VecTask]) -> None:
-    for name in _NAMES:
-        value = getattr(cls, name)
-        if not _is_texts(value, (tuple, list)):
-            hint = f"with one name too: `{name} = (…,)`"
-            raise _wrong(cls, name, value, "expected a tuple of names", hint)
-    if not cls.termination_causes:
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.termination_causes is empty, expected one name at least",
-            "leave it out where nothing ends an episode early",
-        )
-    for cause in cls.success_causes:
-        if cause not in cls.termination_causes:
+    for name, is_right, expected, hint in _expected(cls):
+        value = getattr(cls, name, None)
+        if not is_right(value):
             raise EnvironmentLoadError(
-                f"{cls.__name__}.success_causes has {cause!r}, which is none of its"
-                f" termination_causes {cls.termination_causes!r}",
-                f"name it in both; {did_you_mean(cause, cls.termination_causes)}",
+                f"{cls.__name__}.{name} is {value!r}, expected {expected}", hint
             )
+    for name, kind in _DECLARED.items():
+        for value in getattr(cls, name):
+            if not isinstance(value, kind):
+                raise EnvironmentLoadError(
+                    f"{cls.__name__}.{name} holds {value!r}, expected {kind.__name__}(…)",
+                    f"see eureka_agent.task.{kind.__name__}",
+                )
+    for fault, hint in _faults(cls):
+        raise EnvironmentLoadError(fault, hint)
 
 
-def _check_names(cls: type[VecTask]) -> None:
-    """Variables, constants and parameters with unique names, and variables with a valid shape."""
+def _expected(cls: type[VecTask]) -> Iterator[tuple[str, Callable[[Any], bool], str, str]]:
+    """Attributes with their test, the expected value in words, and a hint."""
+
+    def is_positive(kind: type) -> Callable[[Any], bool]:
+        def test(value: Any) -> bool:
+            is_number = isinstance(value, int | kind) and not isinstance(value, bool)
+            return is_number and 0 < value < math.inf
+
+        return test
+
+    for name in ("num_observations", "num_actions", "max_episode_length"):
+        yield name, is_positive(int), "a positive int", f"set it in the class: `{name} = …`"
+    hint = "set it in the class: `control_dt = …`"
+    yield "control_dt", is_positive(float), "a positive float", hint
+    for name, kind in _DECLARED.items():
+        hint = f"with one too: `{name} = (…,)`"
+        yield name, _is_collection, f"a tuple of {kind.__name__}(…)", hint
+    count = getattr(cls, "num_actions", 0)
+    yield (
+        "action_choices",
+        lambda choices: (
+            isinstance(choices, tuple)
+            and all(map(is_positive(int), choices))
+            and len(choices) in (0, count)
+        ),
+        f"a tuple of {count} numbers of choices, as num_actions says",
+        "() where actions are continuous; (3,) is one choice of three",
+    )
+    for name in ("termination_causes", "success_causes", "device_types", "gpu_modules"):
+        yield name, _are_texts, "a tuple of names", f"with one name too: `{name} = (…,)`"
+    yield (
+        "termination_conditions",
+        lambda conditions: isinstance(conditions, Mapping) and _are_texts([*conditions.values()]),
+        "a dictionary of texts by cause",
+        'such as {"fell": "torso_height below 0.3 m"}',
+    )
+    hint = 'such as ("pole 0.1 kg, 1 m long",)'
+    yield "masses_and_sizes", _are_texts, "a tuple of texts", hint
+    hint = "'xyzw', Isaac Gym's, has the real part last"
+    orders = get_args(QuaternionOrder)
+    yield "quaternion_order", lambda order: order in orders, "'wxyz' or 'xyzw'", hint
+
+
+def _is_collection(values: object) -> bool:
+    return isinstance(values, tuple | list)
+
+
+def _are_texts(values: Any) -> bool:
+    return _is_collection(values) and all(isinstance(each, str) for each in values)
+
+
+def _faults(cls: type[VecTask]) -> Iterator[tuple[str, str]]:
+    """Faults of attributes that have the right form, each with a hint."""
+    name, causes = cls.__name__, cls.termination_causes
+    if (choices := sum(cls.action_choices)) > MOST_CHOICES:
+        fault = f"{name}.action_choices has {choices:,} choices, expected at most {MOST_CHOICES:,}"
+        yield fault, "a quantity with many values is better a continuous action, rounded"
+    if not causes:
+        fault = f"{name}.termination_causes is empty, expected one name at least"
+        yield fault, "leave it out where nothing ends an episode early"
+    for attribute in ("success_causes", "termination_conditions"):
+        for cause in getattr(cls, attribute):
+            if cause not in causes:
+                of = "which is none of its termination_causes"
+                fault = f"{name}.{attribute} has {cause!r}, {of} {causes!r}"
+                yield fault, f"name it in both; {did_you_mean(str(cause), causes)}"
     seen = {"actions", "terminated", *([SUCCEEDED] if cls.success_causes else [])}
     for variable in cls.variables:
-        _check_type(cls, "variables", variable, Variable)
         if variable.name in seen:
-            raise EnvironmentLoadError(
-                f"{cls.__name__} has two variables named {variable.name!r}",
-                "rename one; `actions` and `terminated` always exist, and `succeeded` with"
-                " success_causes",
-            )
-        if not isinstance(variable.shape, tuple) or not all(
-            isinstance(size, int) and size > 0 for size in variable.shape
-        ):
-            raise EnvironmentLoadError(
-                f"the shape of variable {variable.name!r} is {variable.shape!r}, expected a tuple"
-                " of sizes without the batch",
-                "() is a scalar, (3,) a vector of three",
-            )
+            rename = "rename one; `actions` and `terminated` always exist, and `succeeded` with"
+            yield f"{name} has two variables named {variable.name!r}", f"{rename} success_causes"
+        shape = variable.shape
+        sizes = shape if isinstance(shape, tuple) else (0,)
+        if not all(isinstance(size, int) and size > 0 for size in sizes):
+            fault = f"the shape of variable {variable.name!r} is {shape!r}, expected a tuple of"
+            yield f"{fault} sizes without the batch", "() is a scalar, (3,) a vector of three"
         seen.add(variable.name)
-    for variable in (window_of(each) for each in cls.variables if each.window):
-        if variable.name in seen:
-            raise EnvironmentLoadError(
-                f"{cls.__name__} has a variable {variable.name!r}, which is the name of another"
-                " one's window",
-                "rename it",
-            )
-        seen.add(variable.name)
-    for constant in cls.constants:
-        _check_type(cls, "constants", constant, Constant)
-        if constant.name in seen:
-            raise EnvironmentLoadError(
-                f"the constant {constant.name!r} of {cls.__name__} has the name of another constant"
-                " or a variable",
-                "rename it",
-            )
-        seen.add(constant.name)
-    for parameter in cls.parameters:
-        _check_type(cls, "parameters", parameter, Parameter)
-        if parameter.name in seen:
-            raise EnvironmentLoadError(
-                f"the parameter {parameter.name!r} of {cls.__name__} has the name of another"
-                " parameter, a constant or a variable",
-                "rename it",
-            )
+    others: list[tuple[str, str, str]] = [
+        ("variable", window_of(each).name, "variable or a window")
+        for each in cls.variables
+        if each.window
+    ]
+    others += [("constant", each.name, "constant or a variable") for each in cls.constants]
+    either = "parameter, a constant or a variable"
+    others += [("parameter", each.name, either) for each in cls.parameters]
+    for kind, named, either in others:
+        if named in seen:
+            yield f"the {kind} {named!r} of {name} has the name of another {either}", "rename it"
+        seen.add(named)
+    for each in cls.parameters:
         longest = cls.max_episode_length
-        if parameter.name == ACTION_DELAY and not 0 <= parameter.low < parameter.high <= longest:
-            raise EnvironmentLoadError(
-                f"the parameter {parameter.name!r} of {cls.__name__} goes from {parameter.low:g} to"
-                f" {parameter.high:g} control steps, expected a range within 0 … {longest}, an"
-                " episode's steps",
+        if each.name == ACTION_DELAY and not 0 <= each.low < each.high <= longest:
+            yield (
+                f"the parameter {each.name!r} of {name} goes from {each.low:g} to {each.high:g}"
+                f" control steps, expected a range within 0 … {longest}, an episode's steps",
                 "correct the range",
             )
-        seen.add(parameter.name)
+    for attribute, size in (
+        ("observation_channels", cls.num_observations),
+        ("action_channels", cls.num_actions),
+    ):
+        channels = getattr(cls, attribute)
+        declared = sum(channel.size for channel in channels)
+        if channels and declared != size:
+            fault = f"{name}.{attribute} names {declared} numbers, expected {size}"
+            yield fault, "name all of them in their order, or leave it out"
 
 
-def _check_type(cls: type[VecTask], name: str, value: object, expected: type) -> None:
-    if not isinstance(value, expected):
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.{name} holds {value!r}, expected {expected.__name__}(…)",
-            f"see eureka_agent.task.{expected.__name__}",
-        )
+# ── misspelt names ────────────────────────────────────────────────────────────────────────────────
 
 
-def _check_channels(cls: type[VecTask], name: str, size: int) -> None:
-    channels = getattr(cls, name)
-    for channel in channels:
-        _check_type(cls, name, channel, Channel)
-    declared = sum(channel.size for channel in channels)
-    if channels and declared != size:
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.{name} names {declared} numbers, expected {size}",
-            "name all of them in their order, or leave it out",
-        )
+def own_classes(cls: type[VecTask]) -> list[type]:
+    """The class and its bases outside this package, the class first."""
+    return [each for each in cls.__mro__ if each.__module__.partition(".")[0] not in _FOREIGN]
 
 
-def _check_texts(cls: type[VecTask]) -> None:
-    """Termination conditions, masses and sizes, which designers get as texts."""
-    conditions, sizes = cls.termination_conditions, cls.masses_and_sizes
-    if not isinstance(conditions, Mapping) or not _is_texts(list(conditions.values()), list):
-        hint = 'such as {"fell": "torso_height below 0.3 m"}'
-        expected = "expected a dictionary of texts by cause"
-        raise _wrong(cls, "termination_conditions", conditions, expected, hint)
-    for cause in conditions:
-        if cause not in cls.termination_causes:
-            raise EnvironmentLoadError(
-                f"{cls.__name__}.termination_conditions has {cause!r}, which is none of its"
-                " termination_causes",
-                did_you_mean(str(cause), cls.termination_causes),
-            )
-    if not _is_texts(sizes, tuple):
-        hint = 'such as ("pole 0.1 kg, 1 m long",)'
-        raise _wrong(cls, "masses_and_sizes", sizes, "expected a tuple of texts", hint)
+def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
+    """Find methods and attributes that override nothing, that nothing reads, and that resemble one
+    of a base class: `"<file>, line <n>: "`, name and intended name."""
+    own = own_classes(cls)
+    bases = [base for base in cls.__mro__ if issubclass(base, VecTask) and base not in own]
+    written = {
+        name: value
+        for each in reversed(own)
+        for name, value in vars(each).items()
+        if name[0] != "_"
+    }
+    read = {
+        node.attr
+        for each in own
+        for node in ast.walk(_tree(each))
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
+    for is_method in (True, False):
+        known = {name for base in bases for name in _to_be_written(base, is_method)}
+        for name, value in written.items():
+            if inspect.isfunction(value) != is_method or name in known | read:
+                continue
+            close = difflib.get_close_matches(name, known - set(written), n=1, cutoff=_SIMILAR)
+            if close:
+                yield place_of_function(value) if is_method else "", name, close[0]
 
 
-def _is_texts(values: Any, kinds: type | tuple[type, ...]) -> bool:
-    is_collection: bool = isinstance(values, kinds)
-    return is_collection and all(isinstance(each, str) for each in values)
+def misspelling(cls: type[VecTask], name: str, meant: str) -> str:
+    """A misspelt name in words."""
+    what = f"{cls.__name__} has {name!r}, which overrides nothing and which nothing reads"
+    return f"{what}; the base class calls {meant!r}"
+
+
+def _to_be_written(base: type, is_method: bool) -> set[str]:
+    """Names of a base class's overridable methods, or of its class attributes."""
+    found = {name for name, value in vars(base).items() if inspect.isfunction(value) == is_method}
+    found |= set() if is_method else set(inspect.get_annotations(base))
+    return {name for name in found if name[0] != "_"} - _CALLED_FROM_OUTSIDE
+
+
+def _tree(cls: type) -> ast.AST:
+    """Its parsed source; an empty module without source."""
+    try:
+        return syntax.parsed(textwrap.dedent(inspect.getsource(cls)))
+    except (OSError, TypeError, SyntaxError):
+        return ast.Module(body=[], type_ignores=[])

@@ -1,4 +1,5 @@
-"""Gymnasium's action spaces: sizes, choices, and what the numbers of an action are."""
+"""Gymnasium's action spaces: sizes, choices, what the numbers of an action are, and actions of a
+space from a policy's numbers, and back."""
 
 from __future__ import annotations
 
@@ -6,41 +7,35 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import gymnasium
 import numpy
 from gymnasium import spaces
-from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.records import MOST_CHOICES
-from eureka_agent.simulation.action_conversion import Conversion, box_ends
 from eureka_agent.task import Channel
 
 _MOST_WORDS = 400
 _IN_A_LIST = re.compile(r"^[ \t]*[-*][ \t]*`?(\d+)`?[ \t]*[:=][ \t]*(.+)$", re.MULTILINE)
 _SECTION = re.compile(r"^## Action Space[^\n]*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-_WRAP_HINT = "write a folder whose env.py has `def make()`, which returns the environment with {}"
 
 
 def check_actions(label: str, space: spaces.Space) -> None:
     """Raises EnvironmentLoadError for an action space that no policy supports."""
-    known = spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
-    if not isinstance(space, known):
-        raise EnvironmentLoadError(
-            f"{label} has the action space {space}, expected Box, Discrete, MultiDiscrete or"
-            " MultiBinary",
-            _WRAP_HINT.format("its actions wrapped"),
-        )
-    if not num_actions(space):
-        raise EnvironmentLoadError(
-            f"{label} has the action space {space}, which has no numbers",
-            _WRAP_HINT.format("at least one number in its action space"),
-        )
-    count = sum(action_choices(space))
-    if count > MOST_CHOICES:
-        raise EnvironmentLoadError(
-            f"{label} has {count:,} choices, expected at most {MOST_CHOICES:,}",
-            _WRAP_HINT.format("fewer of them"),
-        )
+    if not isinstance(
+        space, spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary
+    ):
+        fault = f"the action space {space}, expected Box, Discrete, MultiDiscrete or MultiBinary"
+        wanted = "its actions wrapped"
+    elif not num_actions(space):
+        fault = f"the action space {space}, which has no numbers"
+        wanted = "at least one number in its action space"
+    elif (count := sum(action_choices(space))) > MOST_CHOICES:
+        fault, wanted = f"{count:,} choices, expected at most {MOST_CHOICES:,}", "fewer of them"
+    else:
+        return
+    hint = "write a folder whose env.py has `def make()`, which returns the environment with "
+    raise EnvironmentLoadError(f"{label} has {fault}", hint + wanted)
 
 
 def action_choices(space: spaces.Space) -> tuple[int, ...]:
@@ -48,10 +43,8 @@ def action_choices(space: spaces.Space) -> tuple[int, ...]:
     if isinstance(space, spaces.Discrete):
         return (int(space.n),)
     if isinstance(space, spaces.MultiDiscrete):
-        return tuple(int(count) for count in space.nvec.reshape(-1))
-    if isinstance(space, spaces.MultiBinary):
-        return (2,) * spaces.flatdim(space)
-    return ()
+        return tuple(space.nvec.reshape(-1).tolist())
+    return (2,) * spaces.flatdim(space) if isinstance(space, spaces.MultiBinary) else ()
 
 
 def num_actions(space: spaces.Space) -> int:
@@ -59,67 +52,59 @@ def num_actions(space: spaces.Space) -> int:
     return len(action_choices(space)) or spaces.flatdim(space)
 
 
-def action_converter(space: spaces.Space) -> Callable[[Tensor], list[Any]]:
-    """Make a function from a policy's actions, shape (n, m), to one action for each copy."""
-    conversion = Conversion(space)
-    return lambda actions: conversion.to_space(actions.cpu().numpy())
-
-
 def trial_actions(space: spaces.Space) -> Callable[[], Any]:
     """Make a function that draws an action: the space's own, which has no sensible numbers for an
     entry without a bound, or raises for it; then a policy's."""
-    ends = box_ends(space) if isinstance(space, spaces.Box) else ()
-    given = (space.low, space.high) if isinstance(space, spaces.Box) else ()
-    if all(map(numpy.array_equal, ends, (each.reshape(-1) for each in given))):
-        return space.sample
-    conversion, size = Conversion(space), num_actions(space)
-    return lambda: conversion.to_space(space.np_random.uniform(-1.0, 1.0, (1, size)))[0]
+    if isinstance(space, spaces.Box):
+        given = (space.low.reshape(-1), space.high.reshape(-1))
+        if not all(map(numpy.array_equal, box_ends(space), given)):
+            conversion, size = Conversion(space), (1, num_actions(space))
+            return lambda: conversion.to_space(space.np_random.uniform(-1.0, 1.0, size))[0]
+    return space.sample
 
 
 def action_channels(space: spaces.Space, text: str = "") -> tuple[Channel, ...]:
     """Names and ranges of a policy's action. `text`: the docstring, which may describe choices."""
     if isinstance(space, spaces.Discrete):
         return (Channel("choice", doc=choice_words(text, space)),)
+    shape = space.shape or ()
+    places = [",".join(map(str, index)) for index in numpy.ndindex(*shape)]
+    if not isinstance(space, spaces.Box):
+        counts = zip(places, action_choices(space), strict=True)
+        named = ((f"choice[{place}]", count) for place, count in counts)
+        return tuple(Channel(name, doc=f"{name} 0 to {count - 1}") for name, count in named)
+    columns = (*box_ends(space), space.low.reshape(-1), space.high.reshape(-1))
     channels = []
-    if isinstance(space, spaces.MultiDiscrete | spaces.MultiBinary):
-        counts = numpy.array(action_choices(space)).reshape(space.shape)
-        for index in numpy.ndindex(*counts.shape):
-            name = f"choice[{','.join(map(str, index))}]"
-            channels.append(Channel(name, doc=f"{name} 0 to {counts[index] - 1}"))
-        return tuple(channels)
-    assert isinstance(space, spaces.Box)
-    ends = zip(*(each.tolist() for each in box_ends(space)), strict=True)
-    given = (space.low.reshape(-1).tolist(), space.high.reshape(-1).tolist())
-    for index, (low, high), bounds in zip(
-        numpy.ndindex(space.shape), ends, zip(*given, strict=True), strict=True
-    ):
-        doc = "" if (low, high) == bounds else f"of {bounds[0]:g} to {bounds[1]:g}"
-        if low == high:
-            doc = f"fixed at {low:g}"
-        elif space.dtype.kind != "f":
-            doc = f"{doc}{', ' if doc else ''}rounded to a whole number"
-        name = f"action[{','.join(map(str, index))}]"
-        channels.append(Channel(name, (), "?", doc=doc, range=(low, high) if low < high else None))
+    for place, *numbers in zip(places, *(each.tolist() for each in columns), strict=True):
+        low, high, *bounds = numbers
+        docs = [] if [low, high] == bounds else ["of {:g} to {:g}".format(*bounds)]
+        if space.dtype.kind != "f":
+            docs.append("rounded to a whole number")
+        doc = ", ".join(docs) if low < high else f"fixed at {low:g}"
+        limits = (low, high) if low < high else None
+        channels.append(Channel(f"action[{place}]", (), "?", doc=doc, range=limits))
     return tuple(channels)
 
 
 def choice_words(text: str, space: spaces.Discrete) -> str:
     """Choices as listed in the docstring, `0 push cart to the left, 1 …`; empty if incomplete."""
     section = _SECTION.search(text)
-    listed = _IN_A_LIST.findall(section.group(1)) if section else []
-    found = listed or (_in_a_table(section.group(1)) if section else [])
+    listed = section[1] if section else ""
+    found = _IN_A_LIST.findall(listed) or _in_a_table(listed)
     if [int(number) for number, _ in found] != list(range(space.start, space.start + space.n)):
         return ""
-    joined = ", ".join(f"{index} {_plain(what)}" for index, (_, what) in enumerate(found))
+    words = [what.strip(" .*`") for _, what in found]
+    joined = ", ".join(f"{index} {each[:1].lower()}{each[1:]}" for index, each in enumerate(words))
     return joined if len(joined) <= _MOST_WORDS else ""
 
 
 def _in_a_table(text: str) -> list[tuple[str, str]]:
     """Number and text of each row of a Markdown table with a column Action."""
+    lines = [line.strip() for line in text.splitlines()]
     rows = [
-        [cell.strip() for cell in line.strip().strip("|").split("|")]
-        for line in text.splitlines()
-        if line.strip().startswith("|")
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in lines
+        if line.startswith("|")
     ]
     titles = [cell.lower() for cell in rows[0]] if rows else []
     if "action" not in titles:
@@ -128,6 +113,60 @@ def _in_a_table(text: str) -> list[tuple[str, str]]:
     return [(row[0], row[column]) for row in rows if len(row) == len(titles) and row[0].isdecimal()]
 
 
-def _plain(words: str) -> str:
-    words = words.strip(" .*`")
-    return words[:1].lower() + words[1:]
+# ── copied into an exported gymnasium_wrapper.py ──────────────────────────────────────────────────
+
+MOST_FLOAT, MOST_INTEGER = 1e18, 2.0**62
+"""A bound from here on means that there is none, as does the last number of 32 bits and more."""
+
+
+class Conversion:
+    """Conversion of actions for one space: [-1, 1] for a Box, else indices of choices."""
+
+    def __init__(self, space: gymnasium.Space) -> None:
+        self.space = space
+        self.start = numpy.asarray(getattr(space, "start", 0)).reshape(-1)
+        if isinstance(space, gymnasium.spaces.Box):
+            self.low, self.high = space.low.reshape(-1), space.high.reshape(-1)
+            first, last = box_ends(space)
+            self.middle, self.scale = (first + last) / 2, (last - first) / 2
+
+    def to_space(self, actions: numpy.ndarray) -> list[Any]:
+        """Actions that the space contains, from finite ones. Shape of `actions`: (n, m)."""
+        space = self.space
+        if isinstance(space, gymnasium.spaces.Box):
+            values = self.middle + self.scale * actions
+            values = values if space.dtype.kind == "f" else numpy.rint(values)
+            # a rounded sum may be one float outside
+            values = values.astype(space.dtype).clip(self.low, self.high)
+        else:
+            values = (actions.astype(numpy.int64) + self.start).astype(space.dtype)
+        if isinstance(space, gymnasium.spaces.Discrete):
+            return values[:, 0].tolist()
+        values = values.reshape((-1, *(space.shape or ())))
+        return [values[row, ...] for row in range(len(values))]  # an array for the shape () too
+
+    def to_policy(self, actions: Any) -> numpy.ndarray:
+        """A policy's numbers, float32, (n, m), for actions of the space, (n, *space.shape)."""
+        values = numpy.asarray(actions, numpy.float64).reshape(len(actions), -1)
+        if isinstance(self.space, gymnasium.spaces.Box):
+            moving = numpy.where(self.scale > 0, self.scale, numpy.inf)  # a fixed entry is 0
+            values = ((values - self.middle) / moving).clip(-1.0, 1.0)
+        else:
+            values = values - self.start
+        return values.astype(numpy.float32)
+
+
+def box_ends(space: gymnasium.spaces.Box) -> tuple[numpy.ndarray, numpy.ndarray]:
+    """Commands of -1 and 1: the bounds; for an entry that lacks one, the two units within its
+    bound that are nearest to [-1, 1]. Shape of both: (m,), float64."""
+    most = MOST_FLOAT
+    if space.dtype.kind == "f":
+        most = min(most, float(numpy.finfo(str(space.dtype)).max))
+    elif space.dtype.itemsize >= 4:
+        most = min(MOST_INTEGER, float(numpy.iinfo(str(space.dtype)).max))
+    low, high = (bounds.reshape(-1).astype(numpy.float64) for bounds in (space.low, space.high))
+    low[(low <= -most) | ~space.bounded_below.reshape(-1)] = -numpy.inf
+    high[(high >= most) | ~space.bounded_above.reshape(-1)] = numpy.inf
+    bounded = numpy.isfinite(low) & numpy.isfinite(high)
+    first = numpy.where(bounded, low, numpy.clip(-1.0, low, high - 2.0))
+    return first, numpy.where(bounded, high, first + 2.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,7 +18,9 @@ from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.gymnasium_spaces import flatten, number_name, wrong_part
 from eureka_agent.simulation.user_modules import (
     LIBRARIES,
+    PACKAGE,
     describe_error,
+    module_of,
     place_of_function,
     top_module,
 )
@@ -29,9 +31,8 @@ _RETURNS = {
     "reset": ("observation", "info"),
 }
 _TAKES = {"step": "self, action", "reset": "self, *, seed=None, options=None"}
-_FINITE_HINT = "guard divisions, roots and logarithms, and limit what the physics can reach"
 _GYMNASIUM = "gymnasium"
-_NO_PERSONS = (_GYMNASIUM, __name__.partition(".")[0])
+_NO_PERSONS = (_GYMNASIUM, PACKAGE)
 _SHOWN_ACTIONS = 12
 
 
@@ -45,38 +46,59 @@ class Result:
     terminated: bool
     truncated: bool
     info: Mapping[str, Any]
+    vector: NDArray[numpy.float32]
+    """The observation's numbers for the policy."""
+    numbers: Mapping[str, float]
+    """The numbers of the info that were asked for."""
 
 
-def method_after(steps: int) -> Method:
-    """The method that gives the state after so many steps of an episode."""
-    return "step" if steps else "reset"
-
-
-def reset(environment: gymnasium.Env, seed: int) -> Result:
-    """Reset the environment. Raises EnvironmentLoadError for an invalid result, and its errors."""
-    with _blamed(environment, "reset"):
-        given = environment.reset(seed=seed)
-    observation, info = _parts(environment, "reset", given)
-    return Result(observation, 0.0, False, False, info)
-
-
-def step(environment: gymnasium.Env, action: Any) -> Result:
-    """Make a step. Raises EnvironmentLoadError for an invalid result, and its errors."""
-    with _blamed(environment, "step"):
-        given = environment.step(action)
-    observation, reward, terminated, truncated, info = _parts(environment, "step", given)
-    number = _number(reward)
-    if number is None:
-        what = f"gave the reward {_kind(reward)}, expected a number"
-        raise _wrong(environment, "step", what)
-    ends = []
-    for name, value in (("terminated", terminated), ("truncated", truncated)):
-        end = _number(value)
-        if end is None:
-            what = f"gave {_kind(value)} as {name}, expected True or False"
-            raise _wrong(environment, "step", what)
-        ends.append(bool(end))
-    return Result(observation, number, ends[0], ends[1], info)
+def call(
+    environment: gymnasium.Env,
+    size: int,
+    steps: int = 0,
+    *,
+    seed: int = 0,
+    action: Any = None,
+    keys: Sequence[str] = (),
+    acted: Callable[[], Sequence[float]] | None = None,
+) -> Result:
+    """Reset with `seed`, or make step number `steps` of an episode with `action`. `size`: numbers
+    of the observation; `keys`: numbers of the info; `acted`: gives the policy's action for
+    an error. Raises EnvironmentLoadError for an invalid result, and the environment's errors."""
+    method: Method = "step" if steps else "reset"
+    with _blamed(environment, method):
+        given = environment.step(action) if steps else environment.reset(seed=seed)
+    names = _RETURNS[method]
+    if not isinstance(given, tuple | list) or len(given) != len(names):
+        count = f"{len(given)} values" if isinstance(given, tuple) else _kind(given)
+        what = f"returned {count}, expected {len(names)} values: {', '.join(names)}"
+        raise _wrong(environment, method, what)
+    observation, *outcome, info = given
+    if not isinstance(info, Mapping):
+        raise _wrong(environment, method, f"gave {_kind(info)} as info, expected a dictionary")
+    numbers = []
+    for name, value in zip(names[1:-1], outcome, strict=True):
+        numbers.append(_number(value))
+        if numbers[-1] is None:
+            kind, is_reward = _kind(value), name == "reward"
+            what = f"gave the reward {kind}" if is_reward else f"gave {kind} as {name}"
+            what += ", expected a number" if is_reward else ", expected True or False"
+            raise _wrong(environment, method, what)
+    reward, terminated, truncated = [each or 0.0 for each in numbers] or [0.0, 0.0, 0.0]
+    vector = _vector(environment, method, observation, size)
+    told: dict[str, float] = {}
+    for key in keys:
+        found = _number(info.get(key, 0.0))  # 0 where it is missing
+        if found is None:
+            what = f"gave {_kind(info[key])} as info[{key!r}], expected a number, as it was in the"
+            hint = "give a number always, or leave the entry out"
+            raise _wrong(environment, method, f"{what} first step", hint)
+        told[key] = found
+    ends = bool(terminated), bool(truncated)
+    result = Result(observation, reward, *ends, info, vector, told)
+    if not (numpy.isfinite(vector).all() and all(map(math.isfinite, (reward, *told.values())))):
+        raise _unsound(environment, result, steps, [] if acted is None else acted())
+    return result
 
 
 def _number(value: Any) -> float | None:
@@ -89,7 +111,7 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def vector(
+def _vector(
     environment: gymnasium.Env, method: Method, observation: Any, size: int
 ) -> NDArray[numpy.float32]:
     """Flatten an observation, shape (size,). Raises EnvironmentLoadError for a wrong one."""
@@ -97,12 +119,12 @@ def vector(
     try:
         flat = flatten(space, observation)
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, AssertionError) as error:
-        what = wrong_part(space, observation) or f"it cannot be flattened: {describe_error(error)}"
+        what = f"it cannot be flattened: {describe_error(error)}"
     else:
         if len(flat) == size:
             return flat
-        what = wrong_part(space, observation) or f"it has {len(flat)} numbers, and the space {size}"
-    raise not_in_space(environment, method, what)
+        what = f"it has {len(flat)} numbers, and the space {size}"
+    raise not_in_space(environment, method, wrong_part(space, observation) or what)
 
 
 def not_in_space(environment: gymnasium.Env, method: Method, what: str) -> EnvironmentLoadError:
@@ -116,50 +138,31 @@ def not_in_space(environment: gymnasium.Env, method: Method, what: str) -> Envir
     )
 
 
-def number(environment: gymnasium.Env, method: Method, info: Mapping[str, Any], key: str) -> float:
-    """A number of `info`, 0 where it is missing. Raises EnvironmentLoadError for another value."""
-    found = _number(info.get(key, 0.0))
-    if found is None:
-        given = f"gave {_kind(info[key])} as info[{key!r}]"
-        what = f"{given}, expected a number, as it was in the first step"
-        hint = "give a number always, or leave the entry out"
-        raise _wrong(environment, method, what, hint)
-    return found
-
-
-def is_sound(flat: NDArray[numpy.float32], result: Result, numbers: Mapping[str, float]) -> bool:
-    """False where the observation, the reward or one of `numbers`, from the info, is not finite."""
-    return bool(numpy.isfinite(flat).all()) and all(
-        map(math.isfinite, (result.reward, *numbers.values()))
-    )
-
-
-def unsound(
-    environment: gymnasium.Env,
-    flat: NDArray[numpy.float32],
-    result: Result,
-    numbers: Mapping[str, float],
-    steps: int,
-    action: Sequence[float] | None = None,
+def _unsound(
+    environment: gymnasium.Env, result: Result, steps: int, action: Sequence[float]
 ) -> EnvironmentLoadError:
-    """The error for a number that is not finite. `steps`: 0 after a reset; `action`: the last."""
-    indices = numpy.flatnonzero(~numpy.isfinite(flat))[:1].tolist()
+    """The error for a number that is not finite. `steps`: 0 after a reset."""
+    indices = numpy.flatnonzero(~numpy.isfinite(result.vector))[:1].tolist()
     space = environment.observation_space
     broken = [
-        *((f"observation, {number_name(space, index)}", float(flat[index])) for index in indices),
+        *(
+            (f"observation, {number_name(space, index)}", float(result.vector[index]))
+            for index in indices
+        ),
         ("reward", result.reward),
-        *((f"number info[{key!r}]", value) for key, value in numbers.items()),
+        *((f"number info[{key!r}]", value) for key, value in result.numbers.items()),
     ]
     what, value = next(each for each in broken if not math.isfinite(each[1]))
-    method = method_after(steps)
+    method: Method = "step" if steps else "reset"
     layer = _layers_of_persons(environment)[-1]
-    shown = None if action is None else [round(each, 3) for each in action][:_SHOWN_ACTIONS]
-    under = "" if shown is None else f" under the action {shown!r}"
+    shown = [round(each, 3) for each in action[:_SHOWN_ACTIONS]]
+    under = f" under the action {shown!r}" if shown else ""
     when = f"in step {steps} of an episode{under}" if steps else "right after a reset"
     return EnvironmentLoadError(
         f"{_place(layer, method)}the {what} is {value:.4g} {when}, given by"
         f" {type(layer).__name__}.{method}",
-        f"{_FINITE_HINT}: no reward, no fitness and no policy can use such a state",
+        "guard divisions, roots and logarithms, and limit what the physics can reach: no reward,"
+        " no fitness and no policy can use such a state",
     )
 
 
@@ -211,8 +214,7 @@ def _blamed(environment: gymnasium.Env, method: Method) -> Iterator[None]:
         yield
     except Exception as error:
         for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
-            owner = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-            if owner not in (*_NO_PERSONS, *LIBRARIES):
+            if module_of(frame) not in (*_NO_PERSONS, *LIBRARIES):
                 raise  # the author's own line raised
             wrapper = frame.f_locals.get("self")
             _check_signatures(environment, method)
@@ -237,18 +239,6 @@ def _check_signatures(environment: gymnasium.Env, method: Method) -> None:
             raise _wrong(layer, method, what, hint) from None
         except ValueError:  # compiled
             return
-
-
-def _parts(environment: gymnasium.Env, method: Method, given: Any) -> Sequence[Any]:
-    """Check number and types of the values returned. Raises EnvironmentLoadError."""
-    names = _RETURNS[method]
-    if not isinstance(given, tuple | list) or len(given) != len(names):
-        count = f"{len(given)} values" if isinstance(given, tuple) else _kind(given)
-        what = f"returned {count}, expected {len(names)} values: {', '.join(names)}"
-        raise _wrong(environment, method, what)
-    if not isinstance(given[-1], Mapping):
-        raise _wrong(environment, method, f"gave {_kind(given[-1])} as info, expected a dictionary")
-    return given
 
 
 def _wrong(

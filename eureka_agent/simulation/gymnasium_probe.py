@@ -1,45 +1,38 @@
-"""Reading a Gymnasium environment class's attributes from one copy of the environment."""
+"""Copies of a Gymnasium environment, by id or a user's function, with clear errors; and reading a
+class's attributes from one."""
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
+import re
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
 from gymnasium import spaces
 
-from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation import gymnasium_calls as calls
-from eureka_agent.simulation.gymnasium_actions import (
-    action_channels,
-    action_choices,
-    check_actions,
-    num_actions,
-)
-from eureka_agent.simulation.gymnasium_making import is_by_id, make_copy
+from eureka_agent.errors import EnvironmentLoadError, close_match
+from eureka_agent.invocation import install_extra
+from eureka_agent.simulation import gymnasium_actions as actions
+from eureka_agent.simulation import gymnasium_reading as reading
+from eureka_agent.simulation.gymnasium_calls import place_of_class
 from eureka_agent.simulation.gymnasium_names import names_of
-from eureka_agent.simulation.gymnasium_reading import (
-    DECLARED,
-    ENDS_BY,
-    declared_length,
-    description,
-    episode_length,
-    masses_and_sizes,
-    numeric_keys,
-    observation_variable,
-    random_episodes,
-    source,
-    termination_conditions,
-    time_step,
-)
 from eureka_agent.simulation.gymnasium_spaces import (
     check_observations,
+    image_error,
     named_entries,
     num_observations,
     observation_channels,
 )
-from eureka_agent.simulation.user_modules import third_party_code, top_module
+from eureka_agent.simulation.user_modules import (
+    MISSING_MODULE_HINT,
+    PACKAGE,
+    place_of_function,
+    third_party_code,
+    top_module,
+)
 from eureka_agent.task import Variable
 
 if TYPE_CHECKING:
@@ -53,77 +46,203 @@ NATIVE_REWARD = Variable(
     "the reward that the environment itself gives for this step; 0 right after a reset",
     private=True,
 )
-
 REACHED = "reached_goal"
 """Cause of an end that is always a success."""
+_DECLARED = "as env.py says"
+_IMAGE_ENTRY_POINTS = ("gymnasium.envs.box2d.car_racing:CarRacing", "ale_py.env:AtariEnv")
+"""Environments with images, whose packages need not be installed to refuse them."""
+_IN_EXTRA = ("Box2D", "imageio")
+"""Packages of the extra `gymnasium`."""
+_LIST_HINT = (
+    'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
+)
+
+
+def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.Env:
+    """Make one copy. Raises EnvironmentLoadError."""
+    label = task.label()
+    arguments = {**task.gymnasium_options, **options}
+    _check_maker(task, arguments)
+    _refuse_known_images(task)
+    import mujoco  # not for each start of the program
+
+    # it would print, and write MUJOCO_LOG.TXT into the working folder
+    mujoco.set_mju_user_warning(lambda message: None)
+    try:
+        passing = (gymnasium.error.Error, ImportError)
+        with third_party_code(task._package, f"when {label} was made", passing):
+            environment = task.make_environment(**arguments)
+    except (gymnasium.error.DependencyNotInstalled, ImportError) as error:
+        # Gymnasium's own text goes on with a pip command, which is another than the extra
+        named = re.match(r"(\S+) is not installed", str(error))
+        package = error.name if isinstance(error, ModuleNotFoundError) else named and named[1]
+        what = f"it needs {package}, which is not installed" if package else str(error)
+        extra = package in _IN_EXTRA
+        hint = f"install it: {install_extra('gymnasium')}" if extra else MISSING_MODULE_HINT
+        raise EnvironmentLoadError(f"Gymnasium cannot make {label}: {what}", hint) from None
+    except gymnasium.error.Error as error:
+        what = f"Gymnasium cannot make {label}: {error}"
+        raise _unregistered(task) or EnvironmentLoadError(what, _LIST_HINT) from None
+    if (unregistered := _unregistered(task)) is not None:
+        raise unregistered  # `make` also takes a name without its version
+    if not isinstance(environment, gymnasium.Env):
+        is_class = isinstance(environment, type)
+        given = f"the class {environment.__name__}" if is_class else repr(environment)
+        raise EnvironmentLoadError(
+            f"{place_of_function(task.make_environment)}the function that makes {label} returned"
+            f" {given}, expected a gymnasium.Env",
+            "end it with `return environment`, one instance of a subclass of gymnasium.Env or"
+            " gymnasium.Wrapper",
+        )
+    cls = type(environment)
+    for name in ("observation_space", "action_space"):
+        space = getattr(environment, name, None)
+        if not isinstance(space, spaces.Space):
+            has = "has no" if space is None else f"has {space!r} as"
+            raise EnvironmentLoadError(
+                f"{place_of_function(cls)}{cls.__name__} {has} {name}, expected one of"
+                " gymnasium.spaces",
+                "call `super().__init__(env)` in its `__init__`"
+                if isinstance(environment, gymnasium.Wrapper)
+                else f"set self.{name} in its `__init__`",
+            )
+    return environment
+
+
+def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:
+    """Raises EnvironmentLoadError where a user's function does not take the arguments."""
+    maker = task.make_environment
+    if is_by_id(task):
+        return
+    try:
+        signature = inspect.signature(maker)
+    except (TypeError, ValueError):  # compiled
+        return
+    try:
+        signature.bind(**arguments)
+    except TypeError as error:
+        what = f"{maker.__name__} cannot be called with the options {arguments!r}: {error}"
+        hint = "a task's `options` are its arguments; give the others a default"
+        if next(iter(signature.parameters), "") == "self":
+            hint = "write @staticmethod above it, and no `self`: it makes an environment before"
+            hint += " there is any"
+        raise EnvironmentLoadError(f"{place_of_function(maker)}{what}", hint) from None
+
+
+def _refuse_known_images(task: type[GymnasiumTask]) -> None:
+    """Raises EnvironmentLoadError for an environment known to observe images, before imports."""
+    registered = gymnasium.registry.get(task.gymnasium_id.rpartition(":")[2])
+    if is_by_id(task) and registered is not None:
+        seen = {**registered.kwargs, **task.gymnasium_options}.get("obs_type", "rgb")
+        if registered.entry_point in _IMAGE_ENTRY_POINTS and seen != "ram":
+            raise image_error(f"the observation of {task.label()}", "")
+
+
+def is_by_id(task: type[GymnasiumTask]) -> bool:
+    """True where the id alone determines the environment."""
+    return top_module(next(b for b in task.__mro__ if "make_environment" in vars(b))) == PACKAGE
+
+
+def _unregistered(task: type[GymnasiumTask]) -> EnvironmentLoadError | None:
+    """The error for an id that Gymnasium does not know after importing its module."""
+    module, colon, name = task.gymnasium_id.rpartition(":")
+    if not is_by_id(task) or name in gymnasium.registry:
+        return None
+    package = re.split(r"\W", name.lower(), maxsplit=1)[0]
+    installed = package.isidentifier() and importlib.util.find_spec(package) is not None
+    hint = _LIST_HINT
+    if not colon and package not in sys.modules and installed:
+        hint = f"did you mean 'gymnasium:{package}:{name}'? It is registered on import"
+    elif close := close_match(name, gymnasium.registry):
+        hint = f"did you mean 'gymnasium:{module}{colon}{close}'?"
+    return EnvironmentLoadError(f"Gymnasium has no environment {task.gymnasium_id!r}", hint)
+
+
+# ── attributes ────────────────────────────────────────────────────────────────────────────────────
 
 
 def probe(task: type[GymnasiumTask]) -> None:
     """Set the class's attributes from one copy of the environment, but those that it has."""
     task._remarks = ()
-    environment = make_copy(task, {})
+    environment, own = make_copy(task, {}), dict(vars(task))
     physics: Any = environment.unwrapped
+    observed, acted = environment.observation_space, environment.action_space
     task._package = top_module(type(physics))
     try:
-        observed, described = environment.observation_space, task.described_entries
-        try:
-            check_actions(task.label(), environment.action_space)
-            check_observations(task.label(), observed)
-            named = not task.named_observations
-            task._entries = named_entries(task.label(), observed, described) if named else ()
-        except EnvironmentLoadError as error:
-            place = "" if is_by_id(task) else calls.place_of_class(environment)
-            raise EnvironmentLoadError(f"{place}{error.message}", error.hint) from None
-        registered, own = _registered(task, environment), vars(task)
-        declared = declared_length(environment, registered)
-        if "max_episode_length" in own:
-            declared = own["max_episode_length"], DECLARED, False
-        with third_party_code(task._package, "in the first steps of random actions"):
-            size = num_observations(environment.observation_space)
-            tried = random_episodes(environment, size, declared and declared[0])
-            if tried.not_in_space and not is_by_id(task):
-                task._remarks += (tried.not_in_space,)
+        size, declared, tried = _try_out(task, environment, own)
     finally:
         try:
             with third_party_code(task._package, "when it was closed"):
                 environment.close()
         except EnvironmentLoadError as error:  # all has been read
             task._remarks += (error.message,)
-    actions = environment.action_space
-    task._spec = registered
+
+    def give(name: str, value: Any) -> None:
+        if name not in own:
+            setattr(task, name, value)
+
+    task._source = reading.source_of(physics)
     task.num_observations = size
-    task.num_actions, task.action_choices = num_actions(actions), action_choices(actions)
-    problem = _set_names(task, environment.observation_space)
+    task.num_actions, task.action_choices = (
+        actions.num_actions(acted),
+        actions.action_choices(acted),
+    )
+    problem = _set_names(task, observed)
     names = task._names
-    length, length_from, task.episodes_vary = episode_length(declared, tried)
-    seconds, seconds_from = time_step(environment)
+    length, length_from, vary = reading.episode_length(declared, tried)
+    seconds, seconds_from = reading.time_step(environment)
     task._has_own_limits = bool(tried.own_limits)
-    if "max_episode_length" in own:
-        length, length_from, task.episodes_vary = own["max_episode_length"], DECLARED, False
-    if "control_dt" in own:
-        seconds, seconds_from = own["control_dt"], DECLARED
-    task.max_episode_length, task.control_dt = length, seconds
+    task.episodes_vary = vary and "max_episode_length" not in own
+    length_from = _DECLARED if "max_episode_length" in own else length_from
+    seconds_from = _DECLARED if "control_dt" in own else seconds_from
+    give("max_episode_length", length)
+    give("control_dt", seconds)
     task.episode_source = f"length {length_from}; time step {seconds_from}"
-    task.variables = _variables(task, environment.observation_space, tried.info, problem)
-    if "observation_channels" not in own:
-        entries = [entry.variable for entry in task._entries]
-        task.observation_channels = tuple(
-            part.channel for part in task._parts
-        ) or observation_channels(environment.observation_space, entries, task.named_observations)
-    if "action_channels" not in own:
-        task.action_channels = (
-            action_channels(actions, inspect.getdoc(type(physics)) or "")
-            if names is None or not names.actions
-            else names.action_channels(actions)
-        )
+    task.variables = _variables(task, observed, tried.info, problem)
+    entries = [entry.variable for entry in task._entries]
+    channels = tuple(part.channel for part in task._parts)
+    give(
+        "observation_channels",
+        channels or observation_channels(observed, entries, task.named_observations),
+    )
+    named = None if names is None or not names.actions else names.action_channels(acted)
+    text = inspect.getdoc(type(physics)) or ""
+    give("action_channels", named or actions.action_channels(acted, text))
     _set_ends(task, physics, tried.ends_doc)
-    if "masses_and_sizes" not in own:
-        given = () if names is None else names.masses_and_sizes
-        task.masses_and_sizes = given or masses_and_sizes(physics)
+    masses = () if names is None else names.masses_and_sizes
+    give("masses_and_sizes", masses or reading.model_masses(physics))
     if own.get("__doc__") is None:
-        name = registered.id if registered is not None else task.__name__
-        task.__doc__ = description(physics, name) if names is None else names.doc
-    task._source = source(physics)
+        name = task.__name__ if task._spec is None else task._spec.id
+        task.__doc__ = reading.description(physics, name) if names is None else names.doc
+
+
+def _try_out(
+    task: type[GymnasiumTask], environment: gymnasium.Env, own: Mapping[str, Any]
+) -> tuple[int, tuple[int, str, bool] | None, reading.Tried]:
+    """Check the spaces, and run some episodes: numbers of an observation, declared length of an
+    episode, and what was found. Raises EnvironmentLoadError."""
+    observed = environment.observation_space
+    try:
+        actions.check_actions(task.label(), environment.action_space)
+        check_observations(task.label(), observed)
+        named = not task.named_observations
+        described = task.described_entries
+        task._entries = named_entries(task.label(), observed, described) if named else ()
+    except EnvironmentLoadError as error:
+        place = "" if is_by_id(task) else place_of_class(environment)
+        raise EnvironmentLoadError(f"{place}{error.message}", error.hint) from None
+    size = num_observations(observed)
+    # the copy's own specification may lack its time limit and reward threshold
+    by_id = is_by_id(task)
+    task._spec = gymnasium.spec(task.gymnasium_id.rpartition(":")[2]) if by_id else environment.spec
+    declared = reading.declared_length(environment, task._spec)
+    if "max_episode_length" in own:
+        declared = own["max_episode_length"], _DECLARED, False
+    with third_party_code(task._package, "in the first steps of random actions"):
+        tried = reading.random_episodes(environment, size, declared and declared[0])
+    if tried.not_in_space and not by_id:
+        task._remarks += (tried.not_in_space,)
+    return size, declared, tried
 
 
 def _set_names(task: type[GymnasiumTask], space: spaces.Space) -> str:
@@ -151,30 +270,26 @@ def _variables(
     parts = [part.variable for part in task._parts]
     named = [variable for variable, _ in task.named_observations] + entries + parts
     taken = {"actions", "terminated", "observation", NATIVE_REWARD.name}
-    keys = numeric_keys(info, taken | {variable.name for variable in named})
+    keys = reading.numeric_keys(info, taken | {variable.name for variable in named})
     described = {} if task._names is None else task._names.info
     # what else is in the info of an environment with names is a part of its reward
     task.info_keys = tuple(key for key in keys if task._names is None or key in described)
-    whole = observation_variable(task.num_observations, space, task._parts, problem)
-    return (
-        *([] if task._entries else [whole]),
-        *named,
-        *(
-            described.get(key)
-            or Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step")
-            for key in task.info_keys
-        ),
-        NATIVE_REWARD,
-    )
+    numbers = {
+        key: Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step")
+        for key in task.info_keys
+    }
+    whole = reading.observation_variable(task.num_observations, space, task._parts, problem)
+    infos = (described.get(key, number) for key, number in numbers.items())
+    return (*([] if entries else [whole]), *named, *infos, NATIVE_REWARD)
 
 
 def _set_ends(task: type[GymnasiumTask], physics: Any, ends_doc: str) -> None:
     """Set causes and meaning of an episode's end. `ends_doc`: as seen in random episodes."""
     own, names = vars(task), task._names
     task._ends_doc = ends_doc
-    found = termination_conditions(physics)
+    found = reading.termination_conditions(physics)
     if names is not None:
-        task._ends_doc = ENDS_BY.get(names.ends_by, ends_doc)
+        task._ends_doc = reading.ENDS_BY.get(names.ends_by, ends_doc)
         found = {"terminated": names.ends_when} if names.ends_when else found
         if names.ends_by == "success" and not {"termination_causes", "success_causes"} & own.keys():
             task.termination_causes = task.success_causes = (REACHED,)
@@ -182,12 +297,3 @@ def _set_ends(task: type[GymnasiumTask], physics: Any, ends_doc: str) -> None:
     if "termination_conditions" not in own:
         causes = (cause for cause in task.termination_causes if cause in found)
         task.termination_conditions = {cause: found[cause] for cause in causes}
-
-
-def _registered(
-    task: type[GymnasiumTask], environment: gymnasium.Env
-) -> gymnasium.envs.registration.EnvSpec | None:
-    """The registered specification; the copy's own may lack its time limit and reward threshold."""
-    if is_by_id(task):
-        return gymnasium.spec(task.gymnasium_id.rpartition(":")[2])
-    return environment.spec

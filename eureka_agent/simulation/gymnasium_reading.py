@@ -15,8 +15,8 @@ import numpy
 from gymnasium import spaces
 
 from eureka_agent.reward_names import is_argument_name
-from eureka_agent.simulation import gymnasium_calls as calls
 from eureka_agent.simulation.gymnasium_actions import trial_actions
+from eureka_agent.simulation.gymnasium_calls import Method, Result, call, layers, not_in_space
 from eureka_agent.simulation.gymnasium_names import Part
 from eureka_agent.simulation.gymnasium_spaces import limits, wrong_part
 from eureka_agent.simulation.time_limit import call_limit
@@ -31,13 +31,14 @@ _EPISODES = 10
 _MOST_WORDS = 300
 _MISSIONS = 32
 """Episodes whose `max_steps` is read where it varies."""
-ENDS = "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
+_ENDS = (
+    "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
+)
 ENDS_BY = {
     "failure": "1 where the episode ends here by failure, else 0 (a time-out is not a failure)",
     "none": "always 0: nothing ends an episode early",
 }
 """Meaning of `terminated` where an environment is known to end in one way."""
-DECLARED = "as env.py says"
 _DEFAULT_EPISODE_LENGTH = 1000
 _DEFAULT_SECONDS = 1.0
 _EQUAL_EPISODES = 2
@@ -53,14 +54,12 @@ _THRESHOLDS = {
     "theta_threshold_radians": "angle beyond ±{:.3g} rad",
 }
 """Attributes of Gymnasium's classic environments; exceeding one ends an episode."""
-_SECTIONS_SHOWN = (
-    "## Action Space",
-    "## Observation Space",
-    "## Observation Encoding",
-    "## Mission Space",
-    "## Starting State",
-    "## Episode End",
-    "## Termination",
+_SECTIONS_SHOWN = tuple(
+    f"## {title}"
+    for title in (
+        *("Action Space", "Observation Space", "Observation Encoding", "Mission Space"),
+        *("Starting State", "Episode End", "Termination"),
+    )
 )
 
 
@@ -73,9 +72,8 @@ class Tried:
     ends_doc: str
     """Meaning of `terminated`, with the signs of the environment's own reward at ends."""
     truncated_after: tuple[int, ...]
-    """Lengths of the episodes that it truncated before its declared limit."""
-    goes_on: bool
-    """True where another episode was longer than those."""
+    """Lengths of the episodes that it truncated before its declared limit; none where another
+    episode was longer."""
     not_in_space: str
     """Method, place and fault of the first observation that is not in its space, or empty."""
     own_limits: tuple[int, ...]
@@ -89,9 +87,17 @@ def random_episodes(environment: gymnasium.Env, size: int, declared: int | None)
     space = environment.action_space  # a property may make a new one each time
     space.seed(_SEED)
     draw = trial_actions(space)
-    begun = _begin(environment, _SEED, size)
-    info = dict(begun.info)
-    not_in_space = _not_in_space(environment, "reset", begun)
+    faults = list[str]()
+
+    def trial(steps: int, seed: int = 0) -> Result:
+        with call_limit():
+            result = call(environment, size, steps, seed=seed, action=draw() if steps else None)
+        method: Method = "step" if steps else "reset"
+        if not faults and (fault := wrong_part(environment.observation_space, result.observation)):
+            faults.append(not_in_space(environment, method, fault).message)
+        return result
+
+    info = dict(trial(0, _SEED).info)
     at_ends, elsewhere, cut_short, limits = list[float](), list[float](), list[int](), list[int]()
     steps, longest_other, has_own = 0, 0, True
     for step in range(_MOST_STEPS):
@@ -99,17 +105,12 @@ def random_episodes(environment: gymnasium.Env, size: int, declared: int | None)
             break
         own = None if declared else own_limit(environment)
         try:
-            with call_limit():
-                result = calls.step(environment, draw())
+            result = trial(steps + 1)
         except Exception:
             if own is None or steps < own:
                 raise
             break  # it cannot be played past its attribute, as at the end of its data
         steps += 1
-        flat = calls.vector(environment, "step", result.observation, size)
-        if not calls.is_sound(flat, result, {}):
-            raise calls.unsound(environment, flat, result, {}, steps)
-        not_in_space = not_in_space or _not_in_space(environment, "step", result)
         if step == 0:
             info.update(result.info)
         if step < _STEPS:
@@ -124,18 +125,21 @@ def random_episodes(environment: gymnasium.Env, size: int, declared: int | None)
             if len(at_ends) >= _EPISODES:
                 break
             limits += [own] if own else []
-            _begin(environment, _SEED + step + 1, size)
+            trial(0, _SEED + step + 1)
             steps = 0
-    longest_other = max(longest_other, steps)
     while has_own and (own := own_limit(environment)):
         limits.append(own)
         if len(limits) >= (_MISSIONS if len(set(limits)) > 1 else _EPISODES):
             break
-        _begin(environment, _SEED + _MOST_STEPS + len(limits), size)
-    goes_on = longest_other > max(cut_short, default=0)
-    ends_doc = _ends_doc(at_ends, elsewhere)
-    own_limits = tuple(limits) if has_own else ()
-    return Tried(info, ends_doc, tuple(cut_short), goes_on, not_in_space, own_limits)
+        trial(0, _SEED + _MOST_STEPS + len(limits))
+    goes_on = max(longest_other, steps) > max(cut_short, default=0)
+    return Tried(
+        info,
+        _ends_doc(at_ends, elsewhere),
+        () if goes_on else tuple(cut_short),
+        "".join(faults),
+        tuple(limits) if has_own else (),
+    )
 
 
 def own_limit(environment: gymnasium.Env) -> int | None:
@@ -144,45 +148,27 @@ def own_limit(environment: gymnasium.Env) -> int | None:
     return steps if isinstance(steps, int) and not isinstance(steps, bool) and steps > 0 else None
 
 
-def _begin(environment: gymnasium.Env, seed: int, size: int) -> calls.Result:
-    """Reset to a start state and check it."""
-    with call_limit():
-        result = calls.reset(environment, seed)
-    flat = calls.vector(environment, "reset", result.observation, size)
-    if not calls.is_sound(flat, result, {}):
-        raise calls.unsound(environment, flat, result, {}, 0)
-    return result
-
-
-def _not_in_space(environment: gymnasium.Env, method: calls.Method, result: calls.Result) -> str:
-    what = wrong_part(environment.observation_space, result.observation)
-    return what and calls.not_in_space(environment, method, what).message
-
-
 def _ends_doc(at_ends: Sequence[float], elsewhere: Sequence[float]) -> str:
     if not at_ends:
-        return f"{ENDS}; random actions ended no episode within {_STEPS} steps"
-    return (
-        f"{ENDS}; with random actions the environment's own reward was {_signs(at_ends)} of"
-        f" {len(at_ends)} ends, {_signs(elsewhere)} of {len(elsewhere)} other steps"
+        return f"{_ENDS}; random actions ended no episode within {_STEPS} steps"
+    ends, others = (
+        f"positive at {sum(each > 0 for each in rewards)} and negative at"
+        f" {sum(each < 0 for each in rewards)} of {len(rewards)}"
+        for rewards in (at_ends, elsewhere)
     )
-
-
-def _signs(rewards: Sequence[float]) -> str:
-    positive, negative = sum(each > 0 for each in rewards), sum(each < 0 for each in rewards)
-    return f"positive at {positive} and negative at {negative}"
+    with_random = "with random actions the environment's own reward was"
+    return f"{_ENDS}; {with_random} {ends} ends, {others} other steps"
 
 
 def termination_conditions(physics: Any) -> dict[str, str]:
     """Termination conditions from the environment's attributes; its docstring has the others."""
     parts = []
     if getattr(physics, "_terminate_when_unhealthy", False):
-        ranges = {name: getattr(physics, f"_healthy_{name}_range", None) for name in _HEALTHY}
-        parts += [
-            _HEALTHY[name].format(_outside(*ends))
-            for name, ends in ranges.items()
-            if ends is not None
-        ]
+        for name, words in _HEALTHY.items():
+            if (ends := getattr(physics, f"_healthy_{name}_range", None)) is not None:
+                low, high = ends
+                outside = f"above {high:g}" if math.isinf(low) else f"outside {low:g} to {high:g}"
+                parts.append(words.format(f"below {low:g}" if math.isinf(high) else outside))
     for name, words in _THRESHOLDS.items():
         if isinstance(value := getattr(physics, name, None), float):
             parts.append(words.format(value))
@@ -196,7 +182,7 @@ def declared_length(
     outside of it declares a longer one: what is between may keep the episode going."""
     limits = [
         layer._max_episode_steps
-        for layer in calls.layers(environment)
+        for layer in layers(environment)
         if isinstance(layer, gymnasium.wrappers.TimeLimit)
     ]
     declared = [(each, "from its wrapper TimeLimit", limits[0] > each) for each in limits]
@@ -210,15 +196,14 @@ def declared_length(
 def episode_length(declared: tuple[int, str, bool] | None, tried: Tried) -> tuple[int, str, bool]:
     """Steps of an episode, and their origin: declared, `max_steps` (MiniGrid), seen or guessed;
     and True where episodes have lengths of their own, of which this is the largest seen."""
-    own = tried.own_limits
-    seen = () if tried.goes_on else tried.truncated_after
-    shortest, longest = (min(seen), max(seen)) if seen else (0, 0)
-    sooner = f", sooner than the {declared[0]} steps {declared[1]}" if declared else ""
+    own, seen = tried.own_limits, tried.truncated_after
+    shortest, longest = min(seen, default=0), max(seen, default=0)
     if len(seen) >= _EQUAL_EPISODES and shortest == longest:
         counted = f"as it truncated every one of the first episodes after {longest} steps"
-        return longest, f"{counted}{sooner}", False
-    counted = f"it truncated {len(seen)} of its first episodes by itself"
-    counted = f"{counted} after {shortest} to {longest} steps"
+        sooner = f", sooner than the {declared[0]} steps {declared[1]}" if declared else ""
+        return longest, counted + sooner, False
+    counted = f"it truncated {len(seen)} of its first episodes by itself after {shortest} to"
+    counted = f"{counted} {longest} steps"
     if declared is not None:
         return declared[0], f"{declared[1]}; {counted}" if seen else declared[1], declared[2]
     if own:
@@ -242,30 +227,16 @@ def time_step(environment: gymnasium.Env) -> tuple[float, str]:
     return _DEFAULT_SECONDS, f"{guess} (set CONTROL_DT in env.py, in seconds)"
 
 
-def _outside(low: float, high: float) -> str:
-    """`below 0.7`, `outside -0.2 to 0.2`."""
-    if math.isinf(high):
-        return f"below {low:g}"
-    return f"above {high:g}" if math.isinf(low) else f"outside {low:g} to {high:g}"
-
-
-def masses_and_sizes(physics: Any) -> tuple[str, ...]:
+def model_masses(physics: Any) -> tuple[str, ...]:
     """Masses and sizes of a MuJoCo environment's model; none for another."""
     if "mujoco" not in sys.modules:  # no environment can have a model then
         return ()
     import mujoco
 
-    from eureka_agent.simulation import mujoco_sizes
+    from eureka_agent.simulation.mujoco_names import masses_and_sizes
 
     model = getattr(physics, "model", None)
-    return mujoco_sizes.masses_and_sizes(model) if isinstance(model, mujoco.MjModel) else ()
-
-
-def source(physics: Any) -> str:
-    try:
-        return inspect.getsource(inspect.getmodule(type(physics)) or type(physics))
-    except (OSError, TypeError):
-        return ""  # compiled, or defined interactively
+    return masses_and_sizes(model) if isinstance(model, mujoco.MjModel) else ()
 
 
 def numeric_keys(info: Mapping[str, Any], taken: set[str]) -> tuple[str, ...]:
@@ -290,9 +261,9 @@ def observation_variable(
     doc = f"whole observation vector; read its entries as observation[:, i], i from 0 to {size - 1}"
     if parts:
         first, last = parts[0].variable.name, parts[-1].variable.name
-        other = any(part.scale != 1.0 for part in parts)
         doc = f"whole observation vector: the variables from {first} to {last}, in this order"
-        doc += ", but some multiplied by a factor" if other else ""
+        if any(part.scale != 1.0 for part in parts):
+            doc += ", but some multiplied by a factor"
     elif problem:
         doc += f"; they have no names: {problem}"
     elif not isinstance(space, spaces.Box):
@@ -309,6 +280,14 @@ def description(physics: Any, gymnasium_id: str) -> str:
     sections = re.split(r"^(?=## )", text, flags=re.MULTILINE)
     shown = [section.strip() for section in sections if section.startswith(_SECTIONS_SHOWN)]
     return "\n\n".join([paragraph or f"Gymnasium's {gymnasium_id}.", *shown])
+
+
+def source_of(physics: Any) -> str:
+    """Source text of an environment's module; empty where there is none."""
+    try:
+        return inspect.getsource(inspect.getmodule(type(physics)) or type(physics))
+    except (OSError, TypeError):
+        return ""  # compiled, or defined interactively
 
 
 def words(name: str) -> str:

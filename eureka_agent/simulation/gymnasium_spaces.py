@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.reward_names import is_argument_name
-from eureka_agent.simulation.action_conversion import MOST_FLOAT
+from eureka_agent.simulation.gymnasium_actions import MOST_FLOAT
 from eureka_agent.task import PREVIOUS_PREFIX, Channel, Variable
 
+Path = tuple[Any, ...]
+"""Keys of an entry from the outermost Dict on."""
 _WRAP_HINT = (
     "write a folder whose env.py has `def make()`, which returns the environment in a wrapper that"
     " {}; see docs/your-own-environment.md"
@@ -38,8 +40,7 @@ _MOST_NAMED = 4096
 class Entry:
     """One entry of a Dict observation."""
 
-    path: tuple[Any, ...]
-    """Keys from the outermost Dict on."""
+    path: Path
     variable: Variable
     columns: slice
     """Columns in the row of `entry_values`."""
@@ -47,25 +48,22 @@ class Entry:
 
 def check_observations(label: str, space: spaces.Space) -> None:
     """Raises EnvironmentLoadError for observations that a perceptron cannot take."""
+    what = f"the observation of {label}"
     for path, leaf in _leaves(space):
-        what = f"the observation of {label}"
-        if path:
-            what = f"the entry {'.'.join(map(str, path))!r} of {what}"
+        entry = f"the entry {_joined(path)!r} of {what}" if path else what
         if isinstance(leaf, spaces.Tuple | spaces.OneOf) and path:
-            hint = _WRAP_HINT.format("makes a Dict of it")
-            raise EnvironmentLoadError(f"{what} is a {leaf}, whose parts have no names", hint)
-        if isinstance(leaf, spaces.Box) and _is_image(leaf):
-            raise image_error(what, f" of shape {leaf.shape!r}")
-        if not _is_flattenable(leaf):
-            raise EnvironmentLoadError(
-                f"{what} is a {leaf}, expected numbers of a fixed size",
-                _WRAP_HINT.format("leaves it out or turns it into a Box"),
-            )
+            fault, wrapper = f"is a {leaf}, whose parts have no names", "makes a Dict of it"
+        elif isinstance(leaf, spaces.Box) and _is_image(leaf):
+            raise image_error(entry, f" of shape {leaf.shape!r}")
+        elif not _is_flattenable(leaf):
+            fault = f"is a {leaf}, expected numbers of a fixed size"
+            wrapper = "leaves it out or turns it into a Box"
+        else:
+            continue
+        raise EnvironmentLoadError(f"{entry} {fault}", _WRAP_HINT.format(wrapper))
     if not num_observations(space):
-        raise EnvironmentLoadError(
-            f"the observation of {label} is a {space}, which has no numbers",
-            _WRAP_HINT.format("observes at least one"),
-        )
+        hint = _WRAP_HINT.format("observes at least one")
+        raise EnvironmentLoadError(f"{what} is a {space}, which has no numbers", hint)
 
 
 def image_error(what: str, shape: str) -> EnvironmentLoadError:
@@ -85,27 +83,26 @@ def named_entries(
     entries: dict[str, Entry] = {}
     start = 0
     for path, leaf in _leaves(space) if isinstance(space, spaces.Dict) else ():
-        found = _variable(path, leaf)
-        if found.name in entries:
-            keys = " and ".join(repr(each) for each in (entries[found.name].path, path))
+        variable = _variable(path, leaf)
+        name, shape = variable.name, variable.shape
+        if name in entries:
             raise EnvironmentLoadError(
-                f"two entries of the observation of {label} would be the variable {found.name!r}:"
-                f" those with the keys {keys}",
+                f"two entries of the observation of {label} would be the variable {name!r}: those"
+                f" with the keys {entries[name].path!r} and {path!r}",
                 _WRAP_HINT.format("gives its keys other names"),
             )
-        size = int(numpy.prod(found.shape))
-        given = words.pop(found.name, None)
-        if given is not None and given.shape != found.shape:
-            raise EnvironmentLoadError(
-                f"the variable {given.name!r} has the shape {given.shape!r}, but the entry of"
-                f" {label} has {found.shape!r}",
-                "correct the Variable's shape",
-            )
-        variable = found if given is None else replace(given, range=given.range or found.range)
-        entries[found.name] = Entry(path, variable, slice(start, start + size))
-        start += size
-    if words:
-        name = next(iter(words))
+        if given := words.pop(name, None):
+            if given.shape != shape:
+                raise EnvironmentLoadError(
+                    f"the variable {name!r} has the shape {given.shape!r}, but the entry of {label}"
+                    f" has {shape!r}",
+                    "correct the Variable's shape",
+                )
+            variable = replace(given, range=given.range or variable.range)
+        stop = start + math.prod(shape)
+        entries[name] = Entry(path, variable, slice(start, stop))
+        start = stop
+    for name in words:
         hint = "entries have names in a Dict space; name parts of a vector with named_observations"
         raise EnvironmentLoadError(
             f"the variable {name!r} describes no entry of the observation of {label}",
@@ -118,14 +115,11 @@ def entry_values(
     entries: Sequence[Entry], observation: Mapping[Any, Any]
 ) -> NDArray[numpy.float32]:
     """Values of all entries in one row, in the columns of `Entry.columns`."""
-    values = []
-    for entry in entries:
-        value = numpy.asarray(_at(observation, entry.path), dtype=numpy.float32)
-        values.append(value.reshape(-1))
-    return numpy.concatenate(values)
+    values = (numpy.asarray(_at(observation, each.path), numpy.float32) for each in entries)
+    return numpy.concatenate([value.reshape(-1) for value in values])
 
 
-def _at(observation: Any, path: Sequence[Any]) -> Any:
+def _at(observation: Any, path: Path) -> Any:
     """The part of a Dict observation at these keys."""
     return reduce(lambda part, key: part[key], path, observation)
 
@@ -137,12 +131,12 @@ def num_observations(space: spaces.Space) -> int:
 
 def flatten(space: spaces.Space, observation: Any) -> NDArray[numpy.float32]:
     """One vector for the policy. Shape: (num_observations,)."""
+    given = observation
     if isinstance(space, spaces.Dict):  # Gymnasium cannot flatten one without numbers
         parts = [(leaf, _at(observation, path)) for path, leaf in _leaves(space)]
-        given: Any = numpy.concatenate([spaces.flatten(*part) for part in parts])
-    else:
-        is_box = isinstance(space, spaces.Box)
-        given = observation if is_box else spaces.flatten(space, observation)
+        given = numpy.concatenate([spaces.flatten(*part) for part in parts])
+    elif not isinstance(space, spaces.Box):
+        given = spaces.flatten(space, observation)
     flat = numpy.asarray(given).reshape(-1)
     if flat.dtype.kind in "cSU":
         raise TypeError(f"it is of type {flat.dtype}")
@@ -153,7 +147,8 @@ def wrong_part(space: spaces.Space, observation: Any) -> str:
     """The first entry that is missing, has another shape than its space, or a number beyond its
     bounds; empty if none."""
     for path, leaf in _leaves(space):
-        value, name = observation, f"the entry {'.'.join(map(str, path))!r} " if path else "it "
+        name = f"the entry {_joined(path)!r} " if path else "it "
+        value = observation
         for key in path:
             if not isinstance(value, Mapping) or key not in value:
                 return f"{name}is not there"
@@ -179,13 +174,12 @@ def wrong_part(space: spaces.Space, observation: Any) -> str:
 
 def _bounds(space: spaces.Space) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
     """Smallest and largest value of each number of a space, in its shape."""
+    low, high = numpy.zeros(space.shape or ()), numpy.ones(space.shape or ())
     if isinstance(space, spaces.Box):
         low, high = space.low, space.high
     elif isinstance(space, spaces.Discrete | spaces.MultiDiscrete):
         count = space.n if isinstance(space, spaces.Discrete) else space.nvec
         low, high = space.start, space.start + count - 1
-    else:
-        low, high = numpy.zeros(space.shape or ()), numpy.ones(space.shape or ())
     return numpy.asarray(low, numpy.float64), numpy.asarray(high, numpy.float64)
 
 
@@ -195,8 +189,7 @@ def number_name(space: spaces.Space, index: int) -> str:
     for path, leaf in _leaves(space):
         size = spaces.flatdim(leaf)
         if path and index < start + size:
-            suffix = f", index {index - start}" if size > 1 else ""
-            return f"entry {'.'.join(map(str, path))!r}{suffix}"
+            return f"entry {_joined(path)!r}" + (f", index {index - start}" if size > 1 else "")
         start += size
     return f"index {index}"
 
@@ -212,39 +205,12 @@ def observation_channels(
     space: spaces.Space, entries: Sequence[Variable], parts: Sequence[tuple[Variable, int | slice]]
 ) -> tuple[Channel, ...]:
     """Channels of `flatten`'s numbers, by `entries` of a Dict or `parts`; empty without names."""
-    if num_observations(space) > _MOST_NAMED:
+    size = num_observations(space)
+    if size > _MOST_NAMED:
         return ()
-    if parts or not isinstance(space, spaces.Dict):
-        return _vector_channels(num_observations(space), parts)
-    described = {variable.name: variable for variable in entries}
-    channels = []
-    for path, leaf in _leaves(space):
-        name = _name(path)
-        unit, frame, doc = "?", "?", f"entry {'.'.join(map(str, path))!r} of the observation"
-        if name in described:
-            unit, frame, doc = described[name].unit, described[name].frame, described[name].doc
-        if isinstance(leaf, spaces.Discrete):
-            numbers = tuple(f"is_{leaf.start + index}" for index in range(int(leaf.n)))
-            doc = f"{doc}; 1 at the value, else 0"
-        elif isinstance(leaf, spaces.MultiDiscrete):
-            sizes = zip(leaf.nvec.reshape(-1), leaf.start.reshape(-1), strict=True)
-            numbers = tuple(
-                f"{place}_is_{first + index}"
-                for place, (n, first) in enumerate(sizes)
-                for index in range(n)
-            )
-            doc = f"{doc}; 1 at each value, else 0"
-        else:
-            indices = numpy.ndindex(*leaf.shape) if leaf.shape else ()
-            numbers = tuple(",".join(map(str, index)) for index in indices)
-        channels.append(Channel(name, numbers, unit, frame, doc))
-    return tuple(channels)
-
-
-def _vector_channels(
-    size: int, parts: Sequence[tuple[Variable, int | slice]]
-) -> tuple[Channel, ...]:
-    """A channel for each number of a vector, some named by variables."""
+    if not parts and isinstance(space, spaces.Dict):
+        described = {variable.name: variable for variable in entries}
+        return tuple(_channel(path, leaf, described) for path, leaf in _leaves(space))
     columns = [Channel(f"observation[{index}]", unit="?", frame="?") for index in range(size)]
     for variable, place in parts:
         indices = range(size)[place] if isinstance(place, slice) else (range(size)[place],)
@@ -254,9 +220,29 @@ def _vector_channels(
     return tuple(columns) if parts else ()
 
 
-def _leaves(
-    space: spaces.Space, path: tuple[Any, ...] = ()
-) -> Iterator[tuple[tuple[Any, ...], spaces.Space]]:
+def _channel(path: Path, leaf: spaces.Space, described: Mapping[str, Variable]) -> Channel:
+    """The channel of a Dict's entry, whose choices are 1 among zeros."""
+    plain = Variable(_name(path), (), "?", "?", f"entry {_joined(path)!r} of the observation")
+    variable = described.get(plain.name, plain)
+    doc = variable.doc
+    if isinstance(leaf, spaces.Discrete):
+        numbers = [f"is_{leaf.start + index}" for index in range(int(leaf.n))]
+        doc += "; 1 at the value, else 0"
+    elif isinstance(leaf, spaces.MultiDiscrete):
+        sizes = zip(leaf.nvec.reshape(-1), leaf.start.reshape(-1), strict=True)
+        numbers = [
+            f"{place}_is_{first + index}"
+            for place, (n, first) in enumerate(sizes)
+            for index in range(n)
+        ]
+        doc += "; 1 at each value, else 0"
+    else:
+        indices = numpy.ndindex(*leaf.shape) if leaf.shape else ()
+        numbers = [",".join(map(str, index)) for index in indices]
+    return Channel(plain.name, tuple(numbers), variable.unit, variable.frame, doc)
+
+
+def _leaves(space: spaces.Space, path: Path = ()) -> Iterator[tuple[Path, spaces.Space]]:
     """Spaces within Dicts, with their keys, in Gymnasium's order of flattening; without those that
     have no numbers, such as sensors that a robot lacks, and texts."""
     if isinstance(space, spaces.Dict):
@@ -284,18 +270,21 @@ def _is_text(space: spaces.Space) -> bool:
     return isinstance(space, spaces.Text) or (space.dtype is not None and space.dtype.kind == "U")
 
 
-def _variable(path: tuple[Any, ...], space: spaces.Space) -> Variable:
+def _variable(path: Path, space: spaces.Space) -> Variable:
     """The entry as a variable; a Discrete one is its number, where the policy gets a one-hot."""
-    doc = f"entry {'.'.join(map(str, path))!r} of Gymnasium's observation"
+    doc = f"entry {_joined(path)!r} of Gymnasium's observation"
     whole = isinstance(space, spaces.Discrete | spaces.MultiDiscrete)
     shape = () if isinstance(space, spaces.Discrete) else tuple(space.shape or ())
-    binary = isinstance(space, spaces.MultiBinary)
-    doc = f"{doc}, a whole number" if whole else doc
-    unit = "1" if whole or binary else "?"
+    unit = "1" if whole or isinstance(space, spaces.MultiBinary) else "?"
+    doc += ", a whole number" if whole else ""
     return Variable(_name(path), shape, unit, "?", doc, limits(space))
 
 
-def _name(path: tuple[Any, ...]) -> str:
+def _joined(path: Path) -> str:
+    return ".".join(map(str, path))
+
+
+def _name(path: Path) -> str:
     # as Python reads names
     name = re.sub(r"\W", "_", unicodedata.normalize("NFKC", "_".join(map(str, path))))
     if name in ("actions", "terminated", "native_reward") or name.startswith(PREVIOUS_PREFIX):

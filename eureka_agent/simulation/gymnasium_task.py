@@ -14,28 +14,24 @@ import torch
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation import gymnasium_calls as calls
-from eureka_agent.simulation.gymnasium_actions import action_choices, action_converter, num_actions
-from eureka_agent.simulation.gymnasium_making import make_copy
-from eureka_agent.simulation.gymnasium_names import Names, Part, StatePlace
-from eureka_agent.simulation.gymnasium_probe import NATIVE_REWARD, probe
-from eureka_agent.simulation.gymnasium_reading import ENDS, own_limit, words
+from eureka_agent.simulation.gymnasium_actions import Conversion, action_choices, num_actions
+from eureka_agent.simulation.gymnasium_calls import call
+from eureka_agent.simulation.gymnasium_names import Names, Part, StatePlace, read_state, write_state
+from eureka_agent.simulation.gymnasium_probe import NATIVE_REWARD, make_copy, probe
+from eureka_agent.simulation.gymnasium_reading import own_limit, words
 from eureka_agent.simulation.gymnasium_spaces import Entry, entry_values, num_observations
-from eureka_agent.simulation.gymnasium_states import read_state, write_state
 from eureka_agent.simulation.user_modules import third_party_code
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, TrainingBudget, Variable
 
 TASK_NAME = "native"
 """The only task of `gymnasium:<id>`, and of a folder without tasks."""
-
 NATIVE_REWARD_SOURCE = '''"""The environment's own reward."""
 
 
 def compute_reward(native_reward):
     return native_reward, {"native_reward": native_reward}
 '''
-
 _SEED_BITS = 24
 _BEYOND = 10
 """Longest episodes seen, after which one ends that the environment itself does not end."""
@@ -65,7 +61,7 @@ class GymnasiumTask(VecTask):
     _parts: ClassVar[tuple[Part, ...]] = ()
     _state_place: ClassVar[StatePlace] = "hidden"
     _entries: ClassVar[tuple[Entry, ...]] = ()
-    _ends_doc: ClassVar[str] = ENDS
+    _ends_doc: ClassVar[str] = ""
     _package: ClassVar[str] = "gymnasium"
     _has_own_limits: ClassVar[bool] = False
     """True where `max_steps` is the limit of an episode that the environment does not end."""
@@ -91,14 +87,14 @@ class GymnasiumTask(VecTask):
         super().__init__(num_envs, device, seed)
         self.environments = [make_copy(type(self), options) for _ in range(num_envs)]
         self._check_sizes(self.environments[0], options)
-        self._environment_actions = action_converter(self.environments[0].action_space)
-        self._observations = numpy.zeros((num_envs, self.num_observations), dtype=numpy.float32)
+        self._conversion = Conversion(self.environments[0].action_space)
         width = max((entry.columns.stop for entry in self._entries), default=0)
-        self._entry_values = numpy.zeros((num_envs, width), dtype=numpy.float32)
-        self._infos = numpy.zeros((num_envs, len(self.info_keys)), dtype=numpy.float32)
+        self._observations, self._entry_values, self._infos = (
+            numpy.zeros((num_envs, columns), dtype=numpy.float32)
+            for columns in (self.num_observations, width, len(self.info_keys))
+        )
         self._rewards = numpy.zeros(num_envs, dtype=numpy.float32)
-        self._terminated = numpy.zeros(num_envs, dtype=bool)
-        self._truncated = numpy.zeros(num_envs, dtype=bool)
+        self._terminated, self._truncated = numpy.zeros((2, num_envs), dtype=bool)
 
     def _check_sizes(self, environment: gymnasium.Env, options: Mapping[str, Any]) -> None:
         """Raises EnvironmentLoadError where a task's options change the environment's sizes."""
@@ -159,7 +155,7 @@ class GymnasiumTask(VecTask):
         """Step each row's environment. Shape of `actions`: (num_envs, num_actions)."""
         # NaN is no valid choice; its row is not stepped
         missing = actions.isnan().any(dim=-1).tolist()
-        converted = self._environment_actions(actions.nan_to_num())
+        converted = self._conversion.to_space(actions.nan_to_num().cpu().numpy())
         skipped = [False] * self.num_envs
         if self.skipped_rows is not None:
             skipped = self.skipped_rows.tolist()
@@ -168,32 +164,29 @@ class GymnasiumTask(VecTask):
             for row in range(self.active_rows):
                 if skipped[row]:
                     continue
-                if missing[row]:
-                    self._spoil(row)
+                if not missing[row]:
+                    self._call(row, progress[row] + 1, action=converted[row])
                     continue
-                result = calls.step(self.environments[row], converted[row])
-                self._store(row, result, progress[row] + 1)
+                # as physics would: this blames the row's policy
+                for values in (self._observations, self._entry_values, self._infos, self._rewards):
+                    values[row] = numpy.nan
+                self._terminated[row] = self._truncated[row] = False
 
-    def _spoil(self, row: int) -> None:
-        """Set a row's state to NaN after a NaN action, as physics would: this blames its policy."""
-        for values in (self._observations, self._entry_values, self._infos, self._rewards):
-            values[row] = numpy.nan
-        self._terminated[row] = self._truncated[row] = False
-
-    def _store(self, row: int, result: calls.Result, steps: int) -> None:
-        """Store a row's result after `steps`. Raises EnvironmentLoadError for an invalid one."""
-        environment, method = self.environments[row], calls.method_after(steps)
-        flat = calls.vector(environment, method, result.observation, self.num_observations)
-        numbers = {
-            key: calls.number(environment, method, result.info, key) for key in self.info_keys
-        }
-        if not calls.is_sound(flat, result, numbers):
-            action = self.actions[row].tolist() if steps else None
-            raise calls.unsound(environment, flat, result, numbers, steps, action)
-        self._observations[row] = flat
+    def _call(self, row: int, steps: int = 0, *, seed: int = 0, action: Any = None) -> None:
+        """Reset a row's environment or step it, and store the result."""
+        result = call(
+            self.environments[row],
+            self.num_observations,
+            steps,
+            seed=seed,
+            action=action,
+            keys=self.info_keys,
+            acted=lambda: self.actions[row].tolist(),
+        )
+        self._observations[row] = result.vector
         self._rewards[row] = result.reward
         self._terminated[row], self._truncated[row] = result.terminated, result.truncated
-        self._infos[row] = list(numbers.values())
+        self._infos[row] = list(result.numbers.values())
         if self._entries:
             self._entry_values[row] = entry_values(self._entries, result.observation)
 
@@ -201,21 +194,20 @@ class GymnasiumTask(VecTask):
         self.obs_buf.copy_(torch.from_numpy(self._observations))
 
     def compute_variables(self) -> dict[str, Tensor]:
-        infos = torch.from_numpy(self._infos).to(self.device)
-        entries = torch.from_numpy(self._entry_values).to(self.device)
-        return {
-            **({} if self._entries else {"observation": self.obs_buf}),
-            **{
-                entry.variable.name: (
-                    entries[:, entry.columns].reshape(self.num_envs, *entry.variable.shape)
-                )
-                for entry in self._entries
-            },
-            NATIVE_REWARD.name: torch.from_numpy(self._rewards).to(self.device),
-            **{variable.name: self.obs_buf[:, part] for variable, part in self.named_observations},
-            **{part.variable.name: part.values(self.obs_buf) for part in self._parts},
-            **{key: infos[:, column] for column, key in enumerate(self.info_keys)},
+        infos, entries, rewards = (
+            torch.from_numpy(values).to(self.device)
+            for values in (self._infos, self._entry_values, self._rewards)
+        )
+        values = {} if self._entries else {"observation": self.obs_buf}
+        for entry in self._entries:
+            shape = (self.num_envs, *entry.variable.shape)
+            values[entry.variable.name] = entries[:, entry.columns].reshape(shape)
+        values[NATIVE_REWARD.name] = rewards
+        values |= {
+            variable.name: self.obs_buf[:, part] for variable, part in self.named_observations
         }
+        values |= {part.variable.name: part.values(self.obs_buf) for part in self._parts}
+        return values | {key: infos[:, column] for column, key in enumerate(self.info_keys)}
 
     def compute_termination(self) -> Tensor | dict[str, Tensor]:
         cause = self.success_causes[0] if self._parts and self.success_causes else "terminated"
@@ -237,7 +229,7 @@ class GymnasiumTask(VecTask):
         seeds = (self.random.uniform(env_ids, 1)[:, 0].double() * 2**_SEED_BITS).long()
         with third_party_code(self._package, "in a reset"):
             for row, seed in zip(env_ids.tolist(), seeds.tolist(), strict=True):
-                self._store(row, calls.reset(self.environments[row], seed), 0)
+                self._call(row, seed=seed)
 
     def row_tensors(self) -> dict[str, Tensor]:
         """The state with results of the last step; that of the physics is in `row_state`."""
@@ -282,16 +274,12 @@ def made_class(
     make: Callable[..., gymnasium.Env],
     described: Sequence[Variable],
     doc: str | None,
-    sizes: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, Any],
 ) -> type[GymnasiumTask]:
     """The class behind a function that makes the environment. Raises EnvironmentLoadError. `sizes`:
     `max_episode_length` and `control_dt`, where they are given."""
-    own = {
-        "make_environment": staticmethod(make),
-        "described_entries": tuple(described),
-        "__doc__": doc,
-    }
-    return type(name, (GymnasiumTask,), {**own, **(sizes or {})})
+    own = {"make_environment": staticmethod(make), "described_entries": tuple(described)}
+    return type(name, (GymnasiumTask,), {**own, "__doc__": doc, **sizes})
 
 
 def fingerprint(task: type[GymnasiumTask]) -> str:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal
+from typing import Literal, TypeVar
 
 import torch
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from eureka_agent.arguments import bind_arguments
 from eureka_agent.environment_files import (
@@ -43,15 +42,20 @@ from eureka_agent.simulation.catalogue import (
     further_paragraphs,
     task_files,
 )
-from eureka_agent.simulation.class_checks import check_class
-from eureka_agent.simulation.hooks import misspelt
-from eureka_agent.simulation.user_modules import import_file, import_folder, user_code
+from eureka_agent.simulation.class_checks import check_class, misspelling, misspelt
+from eureka_agent.simulation.user_modules import import_file, import_folder, read_source, user_code
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Channel, Task
+from eureka_agent.task import Task
 
 _SIZES_OF_MADE = {"MAX_EPISODE_LENGTH": "max_episode_length", "CONTROL_DT": "control_dt"}
 """Constants of an env.py with `make`, and the class attributes that they set."""
-_IMPORT = re.compile(r"^\s*(?:from|import)\b.*$", re.MULTILINE)
+_OF_TASK = ("sentence", "fitness_doc", "fitness_unit", "fitness_reduction")
+_OF_CLASS = (
+    *("quaternion_order", "num_observations", "num_actions", "action_choices", "control_dt"),
+    *("episode_source", "max_episode_length", "termination_causes", "restorable"),
+)
+"""Fields of a description that are attributes of the task and of the class."""
+_Spec = TypeVar("_Spec", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -102,7 +106,7 @@ class LoadedEnvironment:
         relative = getattr(task, attribute)
         path = self.folder / relative
         if path.is_file():
-            return _read_source(path)
+            return read_source(path)
         if relative == Task.__dataclass_fields__[attribute].default:
             return self.generated_rewards.get(kind)
         raise EnvironmentLoadError(
@@ -111,21 +115,16 @@ class LoadedEnvironment:
         )
 
 
-@contextmanager
-def _default_type_kept() -> Iterator[None]:
-    """Keep torch's default type, which a module may set when it is imported."""
-    dtype = torch.get_default_dtype()
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(dtype)
-
-
-@_default_type_kept()
 def load_environment(reference: str) -> LoadedEnvironment:
     """Load a built-in name, a folder or `gymnasium:<id>`. Raises EnvironmentLoadError."""
-    if reference.startswith(GYMNASIUM_PREFIX):
-        return _load_gymnasium(reference)
+    with ExitStack() as stack:
+        # a module may set torch's default type when it is imported
+        stack.callback(torch.set_default_dtype, torch.get_default_dtype())
+        by_id = reference.startswith(GYMNASIUM_PREFIX)
+        return _load_gymnasium(reference) if by_id else _load_folder(reference)
+
+
+def _load_folder(reference: str) -> LoadedEnvironment:
     folder = find_folder(reference)
     if not (folder / ENVIRONMENT_FILE).is_file():
         raise EnvironmentLoadError(
@@ -154,8 +153,8 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
     ).variables
     files = {} if loaded.folder is None else relevant_files(loaded.folder, name, task.rewards)
     budget = f"the training budget of task {name!r}"
-    given = {"env_steps": task.training.env_steps, "num_envs": task.training.num_envs}
-    parse_settings(TrainingSettings, given, budget)
+    sizes = {"env_steps": task.training.env_steps, "num_envs": task.training.num_envs}
+    parse_settings(TrainingSettings, sizes, budget)
     overrides, gpu = (
         parse_settings(TrainingSettings, chosen, budget).model_dump(
             mode="json", include=set(chosen)
@@ -163,64 +162,38 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
         for chosen in (task.training.overrides, task.training.gpu)
     )
     hashes = {name: fingerprint_of({name: path})[:16] for name, path in files.items()}
-    return _valid(
-        environment=loaded.reference,
-        task=name,
-        sentence=task.sentence,
-        doc=first_paragraph(inspect.getdoc(cls)),
-        details=further_paragraphs(inspect.getdoc(cls)),
-        fitness_doc=task.fitness_doc,
-        fitness_unit=task.fitness_unit,
-        fitness_reduction=task.fitness_reduction,
-        success_fitness=_reachable(task.success_fitness),
-        fitness_variables=read,
-        variables=tuple(
-            VariableSpec.model_validate(variable, from_attributes=True)
-            for variable in cls.all_variables()
-        ),
-        constants=tuple(
-            ConstantSpec.model_validate(constant, from_attributes=True)
-            for constant in cls.constants
-        ),
-        parameters=tuple(
-            ParameterSpec.model_validate(parameter, from_attributes=True)
-            for parameter in cls.parameters
-        ),
-        quaternion_order=cls.quaternion_order,
-        observation_channels=_channel_specs(cls.observation_channels),
-        action_channels=_channel_specs(cls.channels_of_action()),
-        num_observations=cls.num_observations,
-        num_actions=cls.num_actions,
-        action_choices=cls.action_choices,
-        control_dt=cls.control_dt,
-        episode_source=cls.episode_source,
-        max_episode_length=cls.max_episode_length,
-        termination_causes=cls.termination_causes,
-        termination_conditions=dict(cls.termination_conditions),
-        success_causes=tuple(cls.success_causes),
-        env_steps=task.training.env_steps,
-        num_envs=task.training.num_envs,
-        training_overrides=overrides,
-        gpu_overrides=gpu,
-        human_reward=loaded.reward_source(task, "human"),
-        sparse_reward=loaded.reward_source(task, "sparse"),
-        fingerprint=task_fingerprint(loaded.fingerprint, files),
-        files=hashes if len(files) <= MOST_FILES else {},
-        remarks=tuple(
-            text[:MOST_CHARACTERS]
-            for text in (
-                *(f"{place}{what}" for place, what, _ in misspelt(cls)),
-                *cls._remarks,
-            )
-        ),
-        restorable=cls.restorable,
-        fitness_author="" if loaded.written is None else loaded.written.author,
-    )
-
-
-def _valid(**facts: Any) -> TaskDescription:
+    remarks = [f"{place}{misspelling(cls, *names)}" for place, *names in misspelt(cls)]
+    doc = inspect.getdoc(cls)
     try:
-        return TaskDescription(**facts)
+        return TaskDescription(
+            environment=loaded.reference,
+            task=name,
+            doc=first_paragraph(doc),
+            details=further_paragraphs(doc),
+            **{each: getattr(task, each) for each in _OF_TASK},
+            **{each: getattr(cls, each) for each in _OF_CLASS},
+            # infinity: no episode counts as solved in either case
+            success_fitness=(
+                task.success_fitness if math.isfinite(task.success_fitness or 0.0) else None
+            ),
+            fitness_variables=read,
+            variables=_specified(VariableSpec, cls.all_variables()),
+            constants=_specified(ConstantSpec, cls.constants),
+            parameters=_specified(ParameterSpec, cls.parameters),
+            observation_channels=_specified(ChannelSpec, cls.observation_channels),
+            action_channels=_specified(ChannelSpec, cls.channels_of_action()),
+            termination_conditions=dict(cls.termination_conditions),
+            success_causes=tuple(cls.success_causes),
+            **sizes,
+            training_overrides=overrides,
+            gpu_overrides=gpu,
+            human_reward=loaded.reward_source(task, "human"),
+            sparse_reward=loaded.reward_source(task, "sparse"),
+            fingerprint=task_fingerprint(loaded.fingerprint, files),
+            files=hashes if len(files) <= MOST_FILES else {},
+            remarks=tuple(text[:MOST_CHARACTERS] for text in (*remarks, *cls._remarks)),
+            fitness_author="" if loaded.written is None else loaded.written.author,
+        )
     except ValidationError as error:
         raise EnvironmentLoadError(
             f"the environment cannot be described: {validation_fault(error)}",
@@ -228,22 +201,8 @@ def _valid(**facts: Any) -> TaskDescription:
         ) from None
 
 
-def _channel_specs(channels: Iterable[Channel]) -> tuple[ChannelSpec, ...]:
-    return tuple(ChannelSpec.model_validate(channel, from_attributes=True) for channel in channels)
-
-
-def _reachable(success_fitness: float | None) -> float | None:
-    """None for infinity: no episode counts as solved in either case."""
-    return success_fitness if math.isfinite(success_fitness or 0.0) else None
-
-
-def _read_source(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise EnvironmentLoadError(
-            f"{str(path)!r} is not UTF-8: {error.reason} at byte {error.start}", "save it as UTF-8"
-        ) from None
+def _specified(kind: type[_Spec], declared: Iterable[object]) -> tuple[_Spec, ...]:
+    return tuple(kind.model_validate(each, from_attributes=True) for each in declared)
 
 
 # ── folders ───────────────────────────────────────────────────────────────────────────────────────

@@ -1,8 +1,11 @@
-"""Lookups of a MujocoTask: joints, actuators, sensors, bodies, sites and contacts by name."""
+"""Lookups of a MujocoTask: joints, actuators, sensors, bodies, sites and contacts by name. Poses
+and contact forces are sensors that a lookup adds to the MJCF before simulation. So CPU and GPU
+calculate the same, for stepped rows alone, and nothing that is not looked up."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from functools import cached_property
 
 import mujoco
@@ -19,12 +22,6 @@ from eureka_agent.simulation.mujoco_names import (
     controls_of,
     find,
     find_geoms,
-)
-from eureka_agent.simulation.mujoco_readings import (
-    AddedSensors,
-    Target,
-    contact_readings,
-    frame_readings,
 )
 from eureka_agent.simulation.mujoco_views import (
     Actuator,
@@ -50,6 +47,91 @@ _WIDTHS = {
     mujoco.mjtJoint.mjJNT_HINGE: (1, 1),
 }
 """Entries of a joint in qpos and in qvel."""
+_FRAME_SENSORS = {"FRAMEPOS": 3, "FRAMEQUAT": 4, "FRAMELINVEL": 3, "FRAMEANGVEL": 3}
+"""Entries of the sensors of a frame."""
+_FOUND_AND_FORCE = (1 << int(mujoco.mjtConDataField.mjCONDATA_FOUND)) | (
+    1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE)
+)
+_NET_FORCE = 3
+"""MuJoCo's number of the reduction of a contact sensor to one force in the world's frame."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """Object of the model that a sensor measures."""
+
+    kind: mujoco.mjtObj = mujoco.mjtObj.mjOBJ_UNKNOWN
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One sensor to add."""
+
+    type: mujoco.mjtSensor
+    entries: int
+    target: Target
+    reference: Target = Target()
+    parameters: tuple[int, int, int] = (0, 0, 0)
+
+
+class AddedSensors:
+    """Sensors added before the model is simulated, and their values' columns."""
+
+    def __init__(self) -> None:
+        self._columns: dict[tuple[Reading, ...], int] = {}
+        """First column of readings that are added together."""
+        self.entries = 0
+        self.values = torch.empty(0, 0)
+        """float32 copies, once the model is simulated. Shape: (num_envs, entries)."""
+        self._is_complete = False
+
+    def add(self, *readings: Reading) -> int:
+        """Add sensors; return their first column. Raises EnvironmentLoadError."""
+        if readings not in self._columns:
+            if self._is_complete:
+                # a contact's target is the other object, which may be anything
+                names = dict.fromkeys(each.reference.name or each.target.name for each in readings)
+                raise EnvironmentLoadError(
+                    f"{', '.join(map(repr, names))} was looked up after the simulation had been"
+                    " made",
+                    "look bodies, sites and contacts up in __init__, after super().__init__(…) and"
+                    " before anything is read",
+                )
+            self._columns[readings] = self.entries
+            self.entries += sum(reading.entries for reading in readings)
+        return self._columns[readings]
+
+    def complete(self, num_envs: int, device: torch.device) -> None:
+        """Allocate their values; no further sensors can be added."""
+        self._is_complete = True
+        self.values = torch.zeros(num_envs, self.entries, device=device)
+
+    def added_to(self, model: mujoco.MjModel, spec: mujoco.MjSpec) -> mujoco.MjModel:
+        """`model` with these sensors after its own, from its MJCF; keeps the model's changes."""
+        if not self._columns:
+            return model
+        for reading in (each for readings in self._columns for each in readings):
+            spec.add_sensor(
+                type=reading.type,
+                objtype=reading.target.kind,
+                objname=reading.target.name,
+                reftype=reading.reference.kind,
+                refname=reading.reference.name,
+                intprm=reading.parameters,
+            )
+        result = spec.compile()
+        for name in dir(model):  # all numbers but those of sensors and names
+            value = getattr(model, name)
+            if isinstance(value, np.ndarray) and not name.startswith(("_", "sensor_", "name")):
+                getattr(result, name)[...] = value
+        for name in dir(model.opt):
+            value = getattr(model.opt, name)
+            if isinstance(value, np.ndarray):
+                getattr(result.opt, name)[...] = value
+            elif isinstance(value, (int, float)):
+                setattr(result.opt, name, value)
+        return result
 
 
 class MujocoLookups(ABC):
@@ -95,33 +177,30 @@ class MujocoLookups(ABC):
     def joint(self, names: Names) -> Joint:
         """Joints by name; a group holds hinges and slides."""
         found = find(self.model, "joint", names)
-        one = single = isinstance(names, str)
-        kinds = {
-            name: mujoco.mjtJoint(int(self.model.jnt_type[joint])) for name, joint in found.items()
-        }
-        for name, kind in kinds.items():
-            if not single and _WIDTHS[kind] != (1, 1):
+        single = isinstance(names, str)
+        for name, joint in found.items():
+            if not single and _WIDTHS[self._joint_type(joint)] != (1, 1):
                 raise EnvironmentLoadError(
-                    f"{name!r} is a {_word(kind)} joint: a group is of hinges and slides",
+                    f"{name!r} is a {self._joint_word(joint)} joint: a group is of hinges and"
+                    " slides",
                     f"look it up by itself: self.joint({name!r})",
                 )
         ids = list(found.values())
-        positions, velocities = _WIDTHS[next(iter(kinds.values()))]
-        single = single and positions == 1
+        positions, velocities = _WIDTHS[self._joint_type(ids[0])]
+        alone = single and positions == 1
         return Joint(
             self,
-            Columns(_columns(self.model.jnt_qposadr[ids], positions), self.device, single),
-            Columns(_columns(self.model.jnt_dofadr[ids], velocities), self.device, single),
-            self._limits(self.model.jnt_range[ids], self.model.jnt_limited[ids], one),
+            Columns(_columns(self.model.jnt_qposadr[ids], positions), self.device, alone),
+            Columns(_columns(self.model.jnt_dofadr[ids], velocities), self.device, alone),
+            self._limits(self.model.jnt_range[ids], self.model.jnt_limited[ids], single),
         )
 
     def free_joint(self, name: str) -> FreeJoint:
         """The free joint of a body."""
         joint = find(self.model, "joint", name)[name]
-        kind = mujoco.mjtJoint(int(self.model.jnt_type[joint]))
-        if kind != mujoco.mjtJoint.mjJNT_FREE:
+        if self._joint_type(joint) != mujoco.mjtJoint.mjJNT_FREE:
             raise EnvironmentLoadError(
-                f"{name!r} is a {_word(kind)} joint, expected a free one",
+                f"{name!r} is a {self._joint_word(joint)} joint, expected a free one",
                 f"use self.joint({name!r})",
             )
         position, velocity = self.model.jnt_qposadr[joint], self.model.jnt_dofadr[joint]
@@ -146,13 +225,10 @@ class MujocoLookups(ABC):
 
     def sensor(self, names: Names) -> Sensor:
         """Sensors of the MJCF by name."""
-        ids = list(find(self.model, "sensor", names).values())
         columns = [
-            column
-            for sensor in ids
-            for column in _columns(
-                self.model.sensor_adr[[sensor]], int(self.model.sensor_dim[sensor])
-            )
+            int(self.model.sensor_adr[sensor]) + entry
+            for sensor in find(self.model, "sensor", names).values()
+            for entry in range(int(self.model.sensor_dim[sensor]))
         ]
         single = isinstance(names, str) and len(columns) == 1
         return Sensor(self, Columns(columns, self.device, single))
@@ -167,8 +243,7 @@ class MujocoLookups(ABC):
 
     def mocap(self, name: str) -> MocapBody:
         """A mocap body, which stands or moves as it is written."""
-        body = find(self.model, "body", name)[name]
-        number = int(self.model.body_mocapid[body])
+        number = int(self.model.body_mocapid[find(self.model, "body", name)[name]])
         if number < 0:
             raise EnvironmentLoadError(
                 f"{name!r} is no mocap body",
@@ -195,30 +270,42 @@ class MujocoLookups(ABC):
                         "give one of them a contype that the other's conaffinity has, or name the"
                         " two geoms in a <contact><pair>",
                     )
-        targets = [_contact_target(kind, name) for name, (kind, _) in firsts.items()]
-        touched = [_contact_target(kind, name) for name, (kind, _) in seconds.items()]
-        counterpart = touched[0] if touched else Target()
-        first = self._added_sensors.add(contact_readings(targets, counterpart))
+        targets, touched = (
+            [
+                Target(getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), name)
+                for name, (kind, _) in found.items()
+            ]
+            for found in (firsts, seconds)
+        )
+        # the sensor gives the force of its first object on its second
+        counterpart = (touched or [Target()])[0]
+        facts = (_FOUND_AND_FORCE, _NET_FORCE, 1)
+        kind = mujoco.mjtSensor.mjSENS_CONTACT
+        readings = (Reading(kind, 4, counterpart, target, facts) for target in targets)
+        first = self._added_sensors.add(*readings)
         return Contact(AddedValues(self, first, _group(names, len(targets)), 4))
 
     def _frame(self, kind: Kind, names: Names) -> Frame:
         targets = [Target(_OBJECTS[kind], name) for name in find(self.model, kind, names)]
+        values = []
+        for name, entries in _FRAME_SENSORS.items():
+            sensor = getattr(mujoco.mjtSensor, f"mjSENS_{name}")
+            first = self._added_sensors.add(*(Reading(sensor, entries, each) for each in targets))
+            values.append(AddedValues(self, first, _group(names, len(targets)), entries))
+        return Frame(*values)
 
-        def values(name: str, entries: int) -> AddedValues:
-            sensor = getattr(mujoco.mjtSensor, f"mjSENS_FRAME{name}")
-            first = self._added_sensors.add(frame_readings(sensor, targets))
-            return AddedValues(self, first, _group(names, len(targets)), entries)
+    def _joint_type(self, joint: int) -> mujoco.mjtJoint:
+        return mujoco.mjtJoint(int(self.model.jnt_type[joint]))
 
-        return Frame(values("POS", 3), values("QUAT", 4), values("LINVEL", 3), values("ANGVEL", 3))
+    def _joint_word(self, joint: int) -> str:
+        return self._joint_type(joint).name.removeprefix("mjJNT_").lower()
 
     def _limits(
         self, ranges: NDArray[np.float64], limited: NDArray[np.bool_], single: bool
     ) -> tuple[Tensor, Tensor]:
         """Lower and upper limits in float32, or infinity. Shape of each: () or (n,)."""
-        unlimited = np.array([-np.inf, np.inf])
-        values = np.where(limited.astype(bool)[:, None], ranges, unlimited)
-        if single:
-            values = values[0]
+        values = np.where(limited.astype(bool)[:, None], ranges, np.array([-np.inf, np.inf]))
+        values = values[0] if single else values
         lower, upper = torch.from_numpy(values.T.copy()).float().to(self.device)
         return lower, upper
 
@@ -230,11 +317,3 @@ def _columns(first: NDArray[np.int32], width: int) -> list[int]:
 def _group(names: Names, length: int) -> tuple[int, ...]:
     """Dimension of a group, which one object does not have."""
     return () if isinstance(names, str) else (length,)
-
-
-def _word(kind: mujoco.mjtJoint) -> str:
-    return kind.name.removeprefix("mjJNT_").lower()
-
-
-def _contact_target(kind: Kind, name: str) -> Target:
-    return Target(mujoco.mjtObj.mjOBJ_GEOM if kind == "geom" else mujoco.mjtObj.mjOBJ_BODY, name)

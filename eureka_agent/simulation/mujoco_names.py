@@ -1,4 +1,4 @@
-"""Names in a MuJoCo model: one, or a list of names and patterns."""
+"""Names in a MuJoCo model: one, or a list of names and patterns; and its bodies in words."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ Names = str | Sequence[str]
 """One name; or a list of names and patterns, which is a group."""
 
 _Found = TypeVar("_Found")
-_KINDS: dict[Kind, tuple[mujoco.mjtObj, str]] = {
-    "joint": (mujoco.mjtObj.mjOBJ_JOINT, "njnt"),
-    "body": (mujoco.mjtObj.mjOBJ_BODY, "nbody"),
-    "site": (mujoco.mjtObj.mjOBJ_SITE, "nsite"),
-    "geom": (mujoco.mjtObj.mjOBJ_GEOM, "ngeom"),
-    "sensor": (mujoco.mjtObj.mjOBJ_SENSOR, "nsensor"),
-    "actuator": (mujoco.mjtObj.mjOBJ_ACTUATOR, "nactuator"),
+_KINDS: dict[Kind, mujoco.mjtObj] = {
+    "joint": mujoco.mjtObj.mjOBJ_JOINT,
+    "body": mujoco.mjtObj.mjOBJ_BODY,
+    "site": mujoco.mjtObj.mjOBJ_SITE,
+    "geom": mujoco.mjtObj.mjOBJ_GEOM,
+    "sensor": mujoco.mjtObj.mjOBJ_SENSOR,
+    "actuator": mujoco.mjtObj.mjOBJ_ACTUATOR,
 }
 _MOST_LISTED = 20
+_MOST_KINDS = 16
+"""Most kinds of bodies that are listed; a humanoid's hands have more."""
+_MOST_GEOMS = 3
+"""Most geoms of one body that are listed; more are counted."""
 
 
 def ids_by_name(model: mujoco.MjModel, kind: Kind) -> dict[str, int]:
     """Named objects of a kind in the MJCF's order."""
-    object_type, size = _KINDS[kind]
-    named = (
-        (mujoco.mj_id2name(model, object_type, index), index)
-        for index in range(getattr(model, size))
-    )
+    size = "njnt" if kind == "joint" else f"n{kind}"
+    ids = range(getattr(model, size))
+    named = ((mujoco.mj_id2name(model, _KINDS[kind], index), index) for index in ids)
     return {name: index for name, index in named if name}
 
 
@@ -44,23 +46,25 @@ def find(model: mujoco.MjModel, kind: Kind, names: Names) -> dict[str, int]:
 
 def find_geoms(model: mujoco.MjModel, names: Names) -> dict[str, tuple[Kind, tuple[int, ...]]]:
     """Kinds of named geoms or bodies, and their geoms' ids. Raises EnvironmentLoadError."""
-    known: dict[str, tuple[Kind, tuple[int, ...]]] = {}
-    for name, body in ids_by_name(model, "body").items():
-        first, count = int(model.body_geomadr[body]), int(model.body_geomnum[body])
-        known[name] = "body", tuple(range(first, first + count))
-    two_meanings = set()
-    for name, geom in ids_by_name(model, "geom").items():
-        if name in known and known[name][1] != (geom,):
-            two_meanings.add(name)
-        known[name] = "geom", (geom,)
+    known: dict[str, tuple[Kind, tuple[int, ...]]] = {
+        name: ("body", geoms_of(model, body)) for name, body in ids_by_name(model, "body").items()
+    }
+    geoms = {name: (geom,) for name, geom in ids_by_name(model, "geom").items()}
+    two_meanings = {name for name in geoms if known.get(name, ("", geoms[name]))[1] != geoms[name]}
+    known |= {name: ("geom", ids) for name, ids in geoms.items()}
     found = _find(model, "<geom> or <body>", known, names)
-    for name in found:
-        if name in two_meanings:
-            raise EnvironmentLoadError(
-                f"{name!r} is a geom of the MJCF, and a body that has other geoms",
-                f"rename one of them in the MJCF: the geom may be {name + '_geom'!r}",
-            )
+    for name in two_meanings & found.keys():
+        raise EnvironmentLoadError(
+            f"{name!r} is a geom of the MJCF, and a body that has other geoms",
+            f"rename one of them in the MJCF: the geom may be {name + '_geom'!r}",
+        )
     return found
+
+
+def geoms_of(model: mujoco.MjModel, body: int) -> tuple[int, ...]:
+    """Ids of a body's geoms."""
+    first = int(model.body_geomadr[body])
+    return tuple(range(first, first + int(model.body_geomnum[body])))
 
 
 def can_touch(model: mujoco.MjModel, firsts: Iterable[int], seconds: Iterable[int]) -> bool:
@@ -108,32 +112,25 @@ def _are_compared(model: mujoco.MjModel, first: int, second: int) -> bool:
 def _find(
     model: mujoco.MjModel, kind: str, known: Mapping[str, _Found], names: Names
 ) -> dict[str, _Found]:
-    if isinstance(names, str):
-        if names not in known:
-            raise unknown_name(model, kind, names, known)
-        return {names: known[names]}
-    if not isinstance(names, Sequence) or not names:
+    if not (isinstance(names, Sequence) and names):
         raise EnvironmentLoadError(
             f"{names!r} names no {kind}: expected a name, or a list of names and patterns",
             f"the MJCF has: {_listed(known)}",
         )
     found: dict[str, _Found] = {}
-    for name in names:
-        matches = [name] if name in known else _matching(kind, name, known)
-        if not matches:
+    for name in [names] if isinstance(names, str) else names:
+        try:
+            is_name = isinstance(names, str) or name in known
+            matches = [name] if is_name else [each for each in known if re.fullmatch(name, each)]
+        except (re.error, TypeError) as error:
+            raise EnvironmentLoadError(
+                f"{name!r} is neither the name of a {kind} nor a regular expression: {error}",
+                "a pattern matches whole names: '.*_knee' matches all that end in _knee",
+            ) from None
+        if not set(matches) & known.keys():
             raise unknown_name(model, kind, name, known)
         found.update((match, known[match]) for match in matches)
     return found
-
-
-def _matching(kind: str, pattern: str, known: Iterable[str]) -> list[str]:
-    try:
-        return [name for name in known if re.fullmatch(pattern, name)]
-    except (re.error, TypeError) as error:
-        raise EnvironmentLoadError(
-            f"{pattern!r} is neither the name of a {kind} nor a regular expression: {error}",
-            "a pattern matches whole names: '.*_knee' matches all that end in _knee",
-        ) from None
 
 
 def unknown_name(
@@ -141,12 +138,11 @@ def unknown_name(
 ) -> EnvironmentLoadError:
     """The error for an unknown name of a kind."""
     kinds = [other for other in _KINDS if name in ids_by_name(model, other)]
-    close = close_match(name, known)
     if any(_matches(name, each) for each in known):
         hint = f"a pattern stands in a list: [{name!r}]"
     elif kinds:
         hint = f"{name!r} is the name of a {' and of a '.join(kinds)}"
-    elif close is not None:
+    elif close := close_match(name, known):
         hint = f"did you mean {close!r}?"
     else:
         hint = f'use one of these, or write name="{name}" into the MJCF'
@@ -166,3 +162,38 @@ def _listed(names: Iterable[str]) -> str:
     ordered = sorted(names)
     more = f" and {len(ordered) - _MOST_LISTED} more" if len(ordered) > _MOST_LISTED else ""
     return (", ".join(ordered[:_MOST_LISTED]) or "none") + more
+
+
+# ── masses and sizes ──────────────────────────────────────────────────────────────────────────────
+
+
+def masses_and_sizes(model: mujoco.MjModel) -> tuple[str, ...]:
+    """Total mass, then each moving body's mass (kg) and geoms (m); equal bodies share an entry."""
+    names: dict[str, list[str]] = {}
+    for body in range(1, model.nbody):
+        geoms = [_geom(model, geom) for geom in geoms_of(model, body)]
+        kinds = {text: geoms.count(text) for text in geoms}
+        told = [text if number == 1 else f"{number} × {text}" for text, number in kinds.items()]
+        told = told if len(told) <= _MOST_GEOMS else [f"{len(geoms)} geoms"]
+        text = f"{model.body_mass[body]:.3g} kg{', ' if told else ''}{' + '.join(told)}"
+        names.setdefault(text, []).append(model.body(body).name or f"body {body}")
+    lines = [
+        f"{', '.join(alike)}: {text}{' each' if len(alike) > 1 else ''}"
+        for text, alike in names.items()
+    ]
+    if len(lines) > _MOST_KINDS:
+        lines = [*lines[:_MOST_KINDS], f"{len(lines) - _MOST_KINDS} further kinds of bodies"]
+    return (f"{model.body_mass[1:].sum():.3g} kg in all", *lines)
+
+
+def _geom(model: mujoco.MjModel, geom: int) -> str:
+    kind = mujoco.mjtGeom(int(model.geom_type[geom])).name.removeprefix("mjGEOM_").lower()
+    size = model.geom_size[geom]
+    if kind == "sphere":
+        return f"sphere of radius {size[0]:.3g} m"
+    if kind in ("capsule", "cylinder"):
+        # without a capsule's caps, as in MJCF
+        return f"{kind} of radius {size[0]:.3g} and length {2 * size[1]:.3g} m"
+    if kind in ("box", "ellipsoid"):
+        return f"{kind} of {' × '.join(f'{2 * half:.3g}' for half in size)} m"
+    return kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -11,7 +11,7 @@ import mujoco
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation.mujoco_names import Names, find, find_geoms
+from eureka_agent.simulation.mujoco_names import Kind, Names, find, find_geoms
 from eureka_agent.simulation.row_parameters import ACTION_DELAY
 from eureka_agent.task import Parameter
 
@@ -40,9 +40,6 @@ _LAWS: dict[str, tuple[str, dict[int, Tensor]]] = {
 }
 """Powers of a strength in the parameters of actuators, by type; 1 for all others."""
 
-_Ids = list[int]
-_Find = Callable[[mujoco.MjModel, Names], _Ids]
-
 
 @dataclass(frozen=True)
 class ModelParameter(Parameter):
@@ -53,26 +50,34 @@ class ModelParameter(Parameter):
     """Fields of the model that it multiplies."""
     names: Names | None = None
     """Objects by name, as in lookups; None for all of them."""
-    find: _Find | None = None
-    """Gives the rows of the fields for `names`."""
+    kind: Kind = "body"
+    """Kind of these objects; `"geom"` also takes bodies, for all their geoms."""
 
     def powers(self, model: mujoco.MjModel, field: str) -> Tensor:
         """Powers of the factor by which the field's numbers are multiplied, 0 where they stay; of
         the field's shape, float64. Raises EnvironmentLoadError."""
         powers = torch.zeros_like(field_of(model, field))
-        rows: _Ids | slice = slice(None)
-        if self.names is not None and self.find is not None:
-            rows = self.find(model, self.names)
-            if field == "pair_friction":
-                pairs = zip(model.pair_geom1, model.pair_geom2, strict=True)
-                rows = [pair for pair, geoms in enumerate(pairs) if {*rows} & {*geoms}]
-        powers[rows] = 1.0
-        if field in _LAWS:
-            types, laws = _LAWS[field]
-            for actuator, kind in enumerate(getattr(model, types).tolist()):
-                if kind in laws:
-                    powers[actuator] *= laws[kind].to(powers)
+        powers[slice(None) if self.names is None else self._rows(model, field)] = 1.0
+        types, laws = _LAWS.get(field, ("", {}))
+        for actuator, kind in enumerate(getattr(model, types).tolist() if types else ()):
+            if kind in laws:
+                powers[actuator] *= laws[kind].to(powers)
         return powers
+
+    def _rows(self, model: mujoco.MjModel, field: str) -> list[int]:
+        """Rows of the field that belong to the named objects."""
+        assert self.names is not None
+        if self.kind == "geom":
+            found = find_geoms(model, self.names).values()
+            rows = [geom for _, geoms in found for geom in geoms]
+        else:
+            rows = list(find(model, self.kind, self.names).values())
+        if field == "pair_friction":
+            pairs = zip(model.pair_geom1, model.pair_geom2, strict=True)
+            return [pair for pair, geoms in enumerate(pairs) if {*rows} & {*geoms}]
+        if self.kind == "joint":
+            return [dof for dof, joint in enumerate(model.dof_jntid.tolist()) if joint in rows]
+        return rows
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ def mass_of(
 ) -> ModelParameter:
     """Factor on mass and inertia of bodies; None for all of them."""
     fields = ("body_mass", "body_inertia")
-    return ModelParameter(name, "1", 1.0, low, high, doc, fields, bodies, _bodies)
+    return ModelParameter(name, "1", 1.0, low, high, doc, fields, bodies, "body")
 
 
 def friction_of(
@@ -99,7 +104,7 @@ def friction_of(
     `<pair>` with one of them. The larger friction of two geoms counts in MuJoCo, so that the
     ground's belongs to it; None for all geoms."""
     fields = ("geom_friction", "pair_friction")
-    return ModelParameter(name, "1", 1.0, low, high, doc, fields, geoms, _geoms)
+    return ModelParameter(name, "1", 1.0, low, high, doc, fields, geoms, "geom")
 
 
 def strength_of(
@@ -112,7 +117,7 @@ def strength_of(
 ) -> ModelParameter:
     """Factor on the force of actuators: its gains and its limits; None for all actuators."""
     fields = ("actuator_gainprm", "actuator_biasprm", "actuator_forcerange")
-    return ModelParameter(name, "1", 1.0, low, high, doc, fields, actuators, _actuators)
+    return ModelParameter(name, "1", 1.0, low, high, doc, fields, actuators, "actuator")
 
 
 def damping_of(
@@ -120,7 +125,7 @@ def damping_of(
 ) -> ModelParameter:
     """Factor on the damping of joints, all coefficients of it; None for all of them."""
     fields = ("dof_damping", "dof_dampingpoly")
-    return ModelParameter(name, "1", 1.0, low, high, doc, fields, joints, _dofs)
+    return ModelParameter(name, "1", 1.0, low, high, doc, fields, joints, "joint")
 
 
 def gravity(*, low: float, high: float, doc: str, name: str = "gravity") -> ModelParameter:
@@ -163,23 +168,13 @@ class ModelScaling:
         """Numbers of the rows `env_ids` by field, of the field's shape with the rows in front."""
         if not self._unscaled:  # at the first use, as an environment's __init__ may change them
             self._unscaled = {field: field_of(model, field) for field in self._factors}
-        return {
-            field: self._scaled(self._unscaled[field], factors, values, env_ids)
-            for field, factors in self._factors.items()
-        }
-
-    @staticmethod
-    def _scaled(
-        unscaled: Tensor,
-        factors: Sequence[tuple[str, Tensor]],
-        values: Mapping[str, Tensor],
-        env_ids: Tensor,
-    ) -> Tensor:
-        result = unscaled.repeat(len(env_ids), *([1] * unscaled.dim()))
-        for name, powers in factors:
-            factor = values[name][env_ids].to(result)
-            result *= factor.view(-1, *([1] * unscaled.dim())) ** powers
-        return result
+        found = {}
+        for field, factors in self._factors.items():
+            beside = [1] * self._unscaled[field].dim()
+            found[field] = result = self._unscaled[field].repeat(len(env_ids), *beside)
+            for name, powers in factors:
+                result *= values[name][env_ids].to(result).view(-1, *beside) ** powers
+        return found
 
 
 def field_of(model: mujoco.MjModel, field: str) -> Tensor:
@@ -193,7 +188,9 @@ class Pusher:
 
     def __init__(self, model: mujoco.MjModel, push: Push, control_dt: float) -> None:
         """Raises EnvironmentLoadError for a body that the model does not have."""
-        self._push = push
+        self.name = push.name
+        """Name of its parameter."""
+        self._axes = push.axes
         self._body = find(model, "body", push.body)[push.body]
         self._control_dt = control_dt
         self._period = max(1, round(PUSH_PERIOD / control_dt))
@@ -206,38 +203,8 @@ class Pusher:
         force = torch.where(steps % self._period == 0, impulse / self._control_dt, 0.0)
         angle = math.tau * chances[1] + _TURN * number
         along = torch.cos(angle)
-        if self._push.axes == "x":
+        if self._axes == "x":
             applied[:, self._body, 0] = (force * along.sign()).to(applied)
         else:
             applied[:, self._body, 0] = (force * along).to(applied)
             applied[:, self._body, 1] = (force * torch.sin(angle)).to(applied)
-
-    @property
-    def name(self) -> str:
-        """Name of its parameter."""
-        return self._push.name
-
-
-def pusher(
-    model: mujoco.MjModel, parameters: Sequence[Parameter], control_dt: float
-) -> Pusher | None:
-    """Pusher of the first `Push` among the parameters; None without one."""
-    pushes = (each for each in parameters if isinstance(each, Push))
-    return next((Pusher(model, push, control_dt) for push in pushes), None)
-
-
-def _bodies(model: mujoco.MjModel, names: Names) -> _Ids:
-    return list(find(model, "body", names).values())
-
-
-def _geoms(model: mujoco.MjModel, names: Names) -> _Ids:
-    return [geom for _, geoms in find_geoms(model, names).values() for geom in geoms]
-
-
-def _actuators(model: mujoco.MjModel, names: Names) -> _Ids:
-    return list(find(model, "actuator", names).values())
-
-
-def _dofs(model: mujoco.MjModel, names: Names) -> _Ids:
-    joints = set(find(model, "joint", names).values())
-    return [dof for dof, joint in enumerate(model.dof_jntid.tolist()) if joint in joints]

@@ -13,13 +13,16 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import Distribution, ParameterError
-from eureka_agent.simulation.mujoco_lookups import MujocoLookups
-from eureka_agent.simulation.mujoco_names import controls_of, ids_by_name, unknown_name
-from eureka_agent.simulation.mujoco_parameters import ModelScaling, pusher
-from eureka_agent.simulation.mujoco_readings import AddedSensors
-from eureka_agent.simulation.mujoco_sizes import masses_and_sizes
+from eureka_agent.simulation.mujoco_lookups import AddedSensors, MujocoLookups
+from eureka_agent.simulation.mujoco_names import (
+    controls_of,
+    ids_by_name,
+    masses_and_sizes,
+    unknown_name,
+)
+from eureka_agent.simulation.mujoco_parameters import ModelScaling, Push, Pusher
 from eureka_agent.simulation.physics import BatchPhysics, Physics
-from eureka_agent.simulation.random import gaussian
+from eureka_agent.simulation.row_parameters import gaussian
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, is_finite
 
@@ -76,15 +79,22 @@ class MujocoTask(MujocoLookups, VecTask):
         self.joint_velocities = torch.zeros(num_envs, self.model.nv, device=self.device)
         self._sensor_values = torch.zeros(num_envs, self.model.nsensordata, device=self.device)
         self._added_sensors = AddedSensors()
-        self.sensors = self._name_sensors()
+        self.sensors: dict[str, Tensor] = _Sensors(self.model)
+        """Views of the sensor values by name: (num_envs,) or (num_envs, entries)."""
+        for index in range(self.model.nsensor):
+            first, entries = int(self.model.sensor_adr[index]), int(self.model.sensor_dim[index])
+            values = self._sensor_values[:, first : first + entries]
+            self.sensors[self.model.sensor(index).name] = values[:, 0] if entries == 1 else values
         self.unstable = torch.zeros(num_envs, dtype=torch.bool, device=self.device)
         low, high = torch.from_numpy(self.model.actuator_ctrlrange.T.copy())
         limited = torch.from_numpy(self.model.actuator_ctrllimited.astype(bool))
         self._ctrl_middle = torch.where(limited, (low + high) / 2.0, 0.0).to(self.device)
         self._ctrl_scale = torch.where(limited, (high - low) / 2.0, 1.0).to(self.device)
-        self._noisy_positions = _runs(_single_coordinates(self.model))
+        self._noisy_positions = _single_coordinates(self.model)
         self._scaling = ModelScaling(self.model, self.parameters)
-        self._pusher = pusher(self.model, self.parameters, self.control_dt)
+        pushes = (each for each in self.parameters if isinstance(each, Push))
+        pushers = (Pusher(self.model, push, self.control_dt) for push in pushes)
+        self._pusher = next(pushers, None)
 
     @classmethod
     def channels_of_action(cls) -> tuple[Channel, ...]:
@@ -105,37 +115,27 @@ class MujocoTask(MujocoLookups, VecTask):
     def physics(self) -> Physics:
         """The simulator, made at the first access: lookups in `__init__` add sensors to it."""
         self.model = self._added_sensors.added_to(self.model, read_mjcf(self))
-        physics = self._make_physics()
-        self._added_sensors.complete(self.num_envs, self.device)
-        return physics
-
-    def _make_physics(self) -> Physics:
         kind = self.device.type
+        physics: Physics
         if kind == "cpu" and self.simulator != "warp":
-            return BatchPhysics(self.model, self.num_envs, self.frame_skip)
-        if kind not in ("cpu", "cuda"):
+            physics = BatchPhysics(self.model, self.num_envs, self.frame_skip)
+        elif kind in ("cpu", "cuda"):
+            # imported on demand, as a plain installation does not have it
+            from eureka_agent.simulation.warp_physics import WarpPhysics
+
+            name = Path(self.model_file).name
+            physics = WarpPhysics(self.model, self.num_envs, self.frame_skip, self.device, name)
+        else:
             raise EnvironmentLoadError(
                 f"{type(self).__name__} was asked for on {str(self.device)!r}, but MuJoCo simulates"
                 " on a CPU or on CUDA",
                 "use --device cpu or --device cuda",
             )
-        # imported on demand, as a plain installation does not have it
-        from eureka_agent.simulation.warp_physics import WarpPhysics
-
-        name = Path(self.model_file).name
-        return WarpPhysics(self.model, self.num_envs, self.frame_skip, self.device, name)
+        self._added_sensors.complete(self.num_envs, self.device)
+        return physics
 
     def change_mjcf(self, spec: mujoco.MjSpec) -> None:
         """Change the MJCF before it is compiled: sensors, memory, a file of somebody else."""
-
-    def _name_sensors(self) -> dict[str, Tensor]:
-        """Views of the sensor values by name: (num_envs,) or (num_envs, entries)."""
-        views = _Sensors(self.model)
-        for index in range(self.model.nsensor):
-            start, entries = int(self.model.sensor_adr[index]), int(self.model.sensor_dim[index])
-            values = self._sensor_values[:, start : start + entries]
-            views[self.model.sensor(index).name] = values[:, 0] if entries == 1 else values
-        return views
 
     def pre_physics_step(self, actions: Tensor) -> None:
         """Map [-1, 1] to each actuator's ctrlrange."""
@@ -161,7 +161,7 @@ class MujocoTask(MujocoLookups, VecTask):
     def _push(self) -> None:
         """Write the force of a push that is due."""
         rows = self._row_parameters
-        if self._pusher is not None and rows is not None and rows.are_drawn:
+        if self._pusher is not None and rows.are_drawn:
             impulse = self.parameter_values[self._pusher.name]
             applied = self.physics.xfrc_applied
             self._pusher.write(applied, impulse, rows.chances, self.progress_buf)
@@ -292,21 +292,15 @@ def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:
     return count
 
 
-def _single_coordinates(model: mujoco.MjModel) -> list[int]:
-    """Columns of qpos of hinges and slides, to which noise can be added."""
+def _single_coordinates(model: mujoco.MjModel) -> dict[int, int]:
+    """Columns of qpos of hinges and slides, to which noise can be added: lengths of the runs of
+    adjacent ones by their first column."""
     single = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
-    return [
-        int(address)
-        for address, kind in zip(model.jnt_qposadr, model.jnt_type, strict=True)
-        if int(kind) in single
-    ]
-
-
-def _runs(columns: list[int]) -> dict[int, int]:
-    """Runs of adjacent columns: length by first column."""
     runs: dict[int, int] = {}
-    for column in columns:
+    for column, kind in zip(model.jnt_qposadr.tolist(), model.jnt_type.tolist(), strict=True):
         first = next(reversed(runs), None)
+        if kind not in single:
+            continue
         if first is not None and column == first + runs[first]:
             runs[first] += 1
         else:

@@ -6,39 +6,16 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation.physics import Physics
+if TYPE_CHECKING:
+    from eureka_agent.simulation.mujoco_lookups import MujocoLookups
 
-
-class State(Protocol):
-    """Tensors of a MujocoTask that are read here."""
-
-    device: torch.device
-    joint_positions: Tensor
-    joint_velocities: Tensor
-    _sensor_values: Tensor
-
-    @property
-    def qpos(self) -> Tensor: ...
-    @property
-    def qvel(self) -> Tensor: ...
-    @property
-    def ctrl(self) -> Tensor: ...
-    @property
-    def physics(self) -> Physics: ...
-    @property
-    def _added_values(self) -> Tensor: ...
-
-
-def _unowned(state: State) -> State:
-    """A weak reference: a task that nobody has any more is freed at once, with its hundreds of MB
-    of simulations, not when the garbage collector comes to look for cycles."""
-    proxy: State = weakref.proxy(state)
-    return proxy
+Limits = tuple[Tensor, Tensor]
 
 
 class Columns:
@@ -67,20 +44,29 @@ class Columns:
         else:
             self.of(tensor).copy_(values)
 
-    def write(self, tensor: Tensor, env_ids: Tensor, values: Tensor) -> None:
-        """Set these columns in the rows `env_ids` (int64); values may be broadcast."""
-        if self._single is not None:
-            values = values.unsqueeze(-1)
-        tensor[env_ids.unsqueeze(-1), self._index] = values.to(tensor)
+    def write(self, tensor: Tensor, env_ids: Tensor, values: Tensor | None) -> None:
+        """Set these columns in the rows `env_ids` (int64), unless there are no values; values may
+        be broadcast."""
+        if values is not None:
+            values = values if self._single is None else values.unsqueeze(-1)
+            tensor[env_ids.unsqueeze(-1), self._index] = values.to(tensor)
 
 
-class Joint:
+class View:
+    """Base of views. A task that nobody has any more is freed at once, with its hundreds of MB of
+    simulations, not when the garbage collector comes to look for cycles."""
+
+    def __init__(self, state: MujocoLookups) -> None:
+        self._state: MujocoLookups = weakref.proxy(state)
+
+
+class Joint(View):
     """A joint, or a group of hinges and slides."""
 
     def __init__(
-        self, state: State, positions: Columns, velocities: Columns, limits: tuple[Tensor, Tensor]
+        self, state: MujocoLookups, positions: Columns, velocities: Columns, limits: Limits
     ) -> None:
-        self._state = _unowned(state)
+        super().__init__(state)
         self._positions, self._velocities = positions, velocities
         self.lower, self.upper = limits
         """Limits, rad or m; -inf and inf without limits. Shape: () or (n,)."""
@@ -109,26 +95,20 @@ class Joint:
         self, env_ids: Tensor, *, position: Tensor | None = None, velocity: Tensor | None = None
     ) -> None:
         """Set rows `env_ids` (int64), in `place`. Shapes: (len(env_ids),) or (len(env_ids), n)."""
-        if position is not None:
-            self._positions.write(self._state.qpos, env_ids, position)
-        if velocity is not None:
-            self._velocities.write(self._state.qvel, env_ids, velocity)
+        self._positions.write(self._state.qpos, env_ids, position)
+        self._velocities.write(self._state.qvel, env_ids, velocity)
 
 
-class FreeJoint:
+class FreeJoint(View):
     """A joint with all degrees of freedom; pose and velocity are those of its body."""
 
-    def __init__(self, state: State, position: int, velocity: int) -> None:
+    def __init__(self, state: MujocoLookups, position: int, velocity: int) -> None:
         """`position`, `velocity`: first columns in qpos and qvel."""
-        self._state = _unowned(state)
-        position_columns, velocity_columns = (
-            range(position, position + 7),
-            range(velocity, velocity + 6),
+        super().__init__(state)
+        self._place, self._turn, self._linear, self._angular = (
+            Columns(range(first, first + count), state.device)
+            for first, count in ((position, 3), (position + 3, 4), (velocity, 3), (velocity + 3, 3))
         )
-        self._place = Columns(position_columns[:3], state.device)
-        self._turn = Columns(position_columns[3:], state.device)
-        self._linear = Columns(velocity_columns[:3], state.device)
-        self._angular = Columns(velocity_columns[3:], state.device)
 
     @property
     def position_w(self) -> Tensor:
@@ -160,21 +140,17 @@ class FreeJoint:
         angular_velocity_b: Tensor | None = None,
     ) -> None:
         """Set rows `env_ids` in `place`. Shapes: (len(env_ids), 3), orientation: (…, 4)."""
-        for columns, tensor, values in (
-            (self._place, self._state.qpos, position_w),
-            (self._turn, self._state.qpos, orientation_w),
-            (self._linear, self._state.qvel, linear_velocity_w),
-            (self._angular, self._state.qvel, angular_velocity_b),
-        ):
-            if values is not None:
-                columns.write(tensor, env_ids, values)
+        self._place.write(self._state.qpos, env_ids, position_w)
+        self._turn.write(self._state.qpos, env_ids, orientation_w)
+        self._linear.write(self._state.qvel, env_ids, linear_velocity_w)
+        self._angular.write(self._state.qvel, env_ids, angular_velocity_b)
 
 
-class Actuator:
+class Actuator(View):
     """An actuator, or a group of them."""
 
-    def __init__(self, state: State, columns: Columns, limits: tuple[Tensor, Tensor]) -> None:
-        self._state = _unowned(state)
+    def __init__(self, state: MujocoLookups, columns: Columns, limits: Limits) -> None:
+        super().__init__(state)
         self._columns = columns
         self.lower, self.upper = limits
         """Range of the control in its unit; -inf and inf without one. Shape: () or (n,)."""
@@ -189,11 +165,11 @@ class Actuator:
         self._columns.fill(self._state.ctrl, values)
 
 
-class Sensor:
+class Sensor(View):
     """A sensor of the MJCF, or a group of them."""
 
-    def __init__(self, state: State, columns: Columns) -> None:
-        self._state = _unowned(state)
+    def __init__(self, state: MujocoLookups, columns: Columns) -> None:
+        super().__init__(state)
         self._columns = columns
 
     @property
@@ -202,31 +178,28 @@ class Sensor:
         return self._columns.of(self._state._sensor_values)
 
 
-class AddedValues:
+class AddedValues(View):
     """Values of sensors added for a lookup. Shape: (num_envs, *shape, entries)."""
 
-    def __init__(self, state: State, first: int, shape: tuple[int, ...], entries: int) -> None:
-        self._state = _unowned(state)
+    def __init__(
+        self, state: MujocoLookups, first: int, shape: tuple[int, ...], entries: int
+    ) -> None:
+        super().__init__(state)
         self._shape = (*shape, entries)
-        length = entries * (shape[0] if shape else 1)
-        self._slice = slice(first, first + length)
+        self._slice = slice(first, first + entries * (shape[0] if shape else 1))
 
     def read(self) -> Tensor:
         return self._state._added_values[:, self._slice].unflatten(1, self._shape)
 
 
+@dataclass(frozen=True)
 class Frame:
     """A body or site, or a group of them. Shapes: (num_envs, 3), for a group (num_envs, n, 3)."""
 
-    def __init__(
-        self,
-        position: AddedValues,
-        orientation: AddedValues,
-        linear: AddedValues,
-        angular: AddedValues,
-    ) -> None:
-        self._position, self._orientation = position, orientation
-        self._linear, self._angular = linear, angular
+    _position: AddedValues
+    _orientation: AddedValues
+    _linear: AddedValues
+    _angular: AddedValues
 
     @property
     def position_w(self) -> Tensor:
@@ -259,12 +232,12 @@ class Frame:
         return _into_frame(self.orientation_w, self.angular_velocity_w)
 
 
-class MocapBody:
+class MocapBody(View):
     """A body whose pose is written and not simulated. Its children and welds follow it."""
 
-    def __init__(self, state: State, number: int) -> None:
+    def __init__(self, state: MujocoLookups, number: int) -> None:
         """`number`: among the mocap bodies."""
-        self._state = _unowned(state)
+        super().__init__(state)
         self._number = number
 
     @property
@@ -292,11 +265,11 @@ class MocapBody:
             physics.mocap_quat[env_ids, self._number] = orientation_w.to(physics.mocap_quat)
 
 
+@dataclass(frozen=True)
 class Contact:
     """Contacts of a geom or body, or of each of a group, with another object or with any."""
 
-    def __init__(self, values: AddedValues) -> None:
-        self._values = values
+    _values: AddedValues
 
     @property
     def force_w(self) -> Tensor:

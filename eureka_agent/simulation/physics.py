@@ -20,6 +20,8 @@ STATE_FIELDS = (
     "plastic",
 )
 """Inputs of MuJoCo's next step (mjtState's integration state)."""
+VIEWED = ("qpos", "qvel", "ctrl", "mocap_pos", "mocap_quat", "xfrc_applied", "sensordata")
+"""Fields that are tensors of a `Physics`."""
 _INSTABILITIES = slice(
     int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1
 )
@@ -90,13 +92,8 @@ class BatchPhysics(Physics):
         # last until then
         self._has_plugins = model.nplugin > 0
         self._needs_reset = np.full(num_envs, self._has_plugins)
-        self.qpos = self._view("qpos")
-        self.qvel = self._view("qvel")
-        self.ctrl = self._view("ctrl")
-        self.mocap_pos = self._view("mocap_pos")
-        self.mocap_quat = self._view("mocap_quat")
-        self.xfrc_applied = self._view("xfrc_applied")
-        self.sensordata = self._view("sensordata")
+        for name in VIEWED:
+            setattr(self, name, self._view(name))
 
     def _view(self, name: str) -> Tensor:
         with warnings.catch_warnings():

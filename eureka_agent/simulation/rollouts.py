@@ -1,15 +1,33 @@
-"""Steps of random actions, copied into plain tensors, for the conformance checks."""
+"""Steps of random actions for the conformance checks; start states for designers."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import PREVIOUS_PREFIX
+from eureka_agent.records import (
+    MOST_CHARACTERS,
+    MOST_COLUMNS,
+    MOST_MEASURED,
+    ColumnRange,
+    Measurements,
+)
+from eureka_agent.simulation.loading import LoadedEnvironment
+from eureka_agent.simulation.user_modules import user_code
+from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
+from eureka_agent.task import PREVIOUS_PREFIX, Task
+
+ROWS = 8
+RESETS = 32
+"""Most resets of all rows, `ROWS * RESETS` start states; fewer for a slow environment."""
+RESET_SECONDS = 5.0
+_ALWAYS_ZERO = ("actions", "terminated", SUCCEEDED)
+_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -60,3 +78,52 @@ def run(environment: VecTask, actions: Tensor) -> Iterator[RecordedStep]:
         )
         environment.reset_done()
         previous = copied_variables(environment)
+
+
+# ── start states ──────────────────────────────────────────────────────────────────────────────────
+
+
+def measure_starts(loaded: LoadedEnvironment, task: Task) -> Measurements:
+    """Measure start ranges and fixed properties of an environment. Raises EnvironmentLoadError."""
+    environment = loaded.make(task, ROWS, seed=_SEED)
+    try:
+        with user_code(loaded.folder, f"resetting {loaded.environment_class.__name__}"):
+            starts, resets = start_ranges(environment)
+            conditions = list(environment.termination_conditions.items())[:MOST_MEASURED]
+            return Measurements(
+                starts=starts,
+                resets=resets,
+                termination_conditions={
+                    cause[:MOST_CHARACTERS]: words[:MOST_CHARACTERS] for cause, words in conditions
+                },
+                masses_and_sizes=tuple(
+                    each[:MOST_CHARACTERS] for each in environment.masses_and_sizes[:MOST_MEASURED]
+                ),
+            )
+    finally:
+        environment.close()
+
+
+def start_ranges(environment: VecTask) -> tuple[dict[str, tuple[ColumnRange, ...]], int]:
+    """Bounds and smallest magnitude of finite variables after resets, and the resets' number."""
+    seen: dict[str, list[Tensor]] = {}
+    deadline = time.monotonic() + RESET_SECONDS
+    count = 0
+    while count < RESETS and (count == 0 or time.monotonic() < deadline):
+        environment.reset()
+        count += 1
+        for name, value in environment.read_variables().items():
+            if name not in _ALWAYS_ZERO:
+                seen.setdefault(name, []).append(value.detach().to("cpu", torch.float32, copy=True))
+    ranges: dict[str, tuple[ColumnRange, ...]] = {}
+    for name, parts in list(seen.items())[:MOST_MEASURED]:
+        values = torch.cat(parts)
+        if values.dim() != 2 or values.shape[1] > MOST_COLUMNS:  # no single index names an entry
+            values = values.reshape(-1, 1)
+        ends = (values.amin(dim=0), values.amax(dim=0), values.abs().amin(dim=0))
+        columns: tuple[ColumnRange, ...] = tuple(
+            zip(*(each.tolist() for each in ends), strict=True)
+        )
+        if all(math.isfinite(end) for column in columns for end in column):
+            ranges[name] = columns
+    return ranges, count * environment.num_envs

@@ -6,7 +6,7 @@ import faulthandler
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from contextvars import ContextVar
 from types import FrameType
 
@@ -53,15 +53,12 @@ def patient_time_limit(
         if looks >= _LOOKS:
             raise TimeLimitError(seconds)
 
-    with _alarms(look, seconds / _LOOKS, seconds / _LOOKS):
+    with _alarms(look, seconds / _LOOKS, seconds / _LOOKS), ExitStack() as stack:
         if dump_file is not None:
             grace = _GRACE_SECONDS if end_process else _REPEAT_SECONDS
             faulthandler.dump_traceback_later(seconds + grace, file=dump_file, exit=end_process)
-        try:
-            yield
-        finally:
-            if dump_file is not None:
-                faulthandler.cancel_dump_traceback_later()
+            stack.callback(faulthandler.cancel_dump_traceback_later)
+        yield
 
 
 @contextmanager
@@ -78,10 +75,7 @@ def calls_limited_to(seconds: float) -> Iterator[None]:
 def call_limit() -> Iterator[None]:
     """Apply the patient limit of `calls_limited_to` to one call; without one, no limit."""
     seconds = _CALL_SECONDS.get()
-    if seconds is None:
-        yield
-        return
-    with patient_time_limit(seconds):
+    with nullcontext() if seconds is None else patient_time_limit(seconds):
         yield
 
 

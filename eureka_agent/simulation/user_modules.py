@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import importlib
 import importlib.util
 import inspect
@@ -13,13 +12,15 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
+from eureka_agent.environment_files import source_folders
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.invocation import command
 from eureka_agent.libraries import mujoco_mismatch
 from eureka_agent.simulation.time_limit import TimeLimitError
 
+PACKAGE = __name__.partition(".")[0]
 _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
 MISSING_MODULE_HINT = "install it, or name the folder of a module of your own in PYTHONPATH"
@@ -38,10 +39,11 @@ _MOST_CHARACTERS = 1000
 
 
 def import_folder(folder: Path) -> str:
-    """Make `folder` importable as a new package, for relative imports too; return its name."""
+    """Make `folder`, and what it shares with those beside it, importable as a new package, for
+    relative imports too; return its name."""
     package = f"{_PREFIX}_{next(_LOADED)}"
     module = ModuleType(package)
-    module.__path__ = [str(folder)]
+    module.__path__ = [str(each) for each in source_folders(folder)]
     sys.modules[package] = module
     importlib.invalidate_caches()
     return package
@@ -54,25 +56,24 @@ def import_file(package: str, folder: Path, path: Path) -> ModuleType:
             f"{str(path)!r} cannot be imported: its name has a dot before `.py`",
             f"rename it, such as {path.stem.replace('.', '_')}.py",
         )
-    _check_encoding(path)
+    if path.is_file():  # else the import says it
+        read_source(path)
     name = ".".join((package, *path.relative_to(folder).with_suffix("").parts))
     with user_code(folder, f"importing {path.name}"):
         return importlib.import_module(name)
 
 
-def _check_encoding(path: Path) -> None:
-    """Raise EnvironmentLoadError for a file that does not decode; Python does not name it."""
+def read_source(path: Path) -> str:
+    """Text of a Python file. Raises EnvironmentLoadError for one that does not decode; Python would
+    not name it."""
     try:
-        content = path.read_bytes()
-    except OSError:  # reported by the import
-        return
-    try:
-        fault = "it holds null bytes" if "\0" in importlib.util.decode_source(content) else ""
-    except (UnicodeDecodeError, SyntaxError):
-        is_utf_16 = content[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        fault = "it looks like UTF-16" if is_utf_16 else "some of its bytes are no characters"
+        text = importlib.util.decode_source(path.read_bytes())
+        fault = "it holds null bytes" if "\0" in text else ""
+    except (UnicodeDecodeError, SyntaxError) as error:
+        fault = getattr(error, "reason", None) or describe_error(error)
     if fault:
-        raise EnvironmentLoadError(f"{path} is not UTF-8: {fault}", "save it in UTF-8")
+        raise EnvironmentLoadError(f"{str(path)!r} is not UTF-8: {fault}", "save it in UTF-8")
+    return text
 
 
 @contextmanager
@@ -85,7 +86,8 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
     except BaseException as error:  # noqa: BLE001  (a user's file can raise anything)
         place = error_place(error, folder)
         if isinstance(error, EurekaError):
-            told = folder is not None and f"{folder}" in error.message.partition(", line ")[0]
+            begin = error.message.partition(", line ")[0]
+            told = folder and any(f"{each}" in begin for each in source_folders(folder))
             message = f"{'' if told else place}{_cut(error.message)}"
             raise EnvironmentLoadError(message, error.hint) from None
         hint = "correct the file"
@@ -95,7 +97,7 @@ def user_code(folder: Path | None, doing: str) -> Iterator[None]:
             hint = MISSING_MODULE_HINT
         elif folder is not None:
             check = command(shlex.join(["envs", "--check", str(folder)]))
-            hint = f"{hint}; `{check}` tests all of it"
+            hint += f"; `{check}` tests all of it"
         message = f"{place}{describe_error(error)} (while {doing})"
         raise EnvironmentLoadError(message, hint) from None
 
@@ -113,52 +115,52 @@ def third_party_code(
     except BaseException as error:  # whatever a third party's code raises
         if isinstance(error, (EurekaError, *passing)):
             raise
-        owner, place = _owner(error, package)
-        for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
-            module = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        frames = _frames(error)
+        for module, place in reversed(frames):
             if mismatch := mujoco_mismatch(module):
                 raise EnvironmentLoadError(
-                    f"the package {module!r} failed {when}: {frame.f_code.co_filename}, line"
-                    f" {line}: {describe_error(error)}",
+                    f"the package {module!r} failed {when}: {place}{describe_error(error)}",
                     f"{mismatch}, which eureka_agent does not run on",
                 ) from None
+        owner, place = _to_blame(frames, package)
         what = f"{place}{describe_error(error)}"
-        if owner.startswith(_PREFIX):
-            hint = "correct what it gave: it is not what was declared"
-            if isinstance(error, FileNotFoundError):
-                hint = _FILE_HINT
-            elif place:
-                hint = "mend this line"
-                if "step" in when and isinstance(error, AssertionError | ValueError):
-                    hint = f"{hint}: a step has to take every action of its action_space"
+        if not owner.startswith(_PREFIX):
             raise EnvironmentLoadError(
-                f"{what} (the environment's own code failed {when})", hint
+                f"the package {owner!r} failed {when}: {what}",
+                f"the fault is in {owner!r}: try it by itself, and report it there",
             ) from None
-        raise EnvironmentLoadError(
-            f"the package {owner!r} failed {when}: {what}",
-            f"the fault is in {owner!r}: try it by itself, and report it there",
-        ) from None
+        hint = "mend this line" if place else "correct what it gave: it is not what was declared"
+        if isinstance(error, FileNotFoundError):
+            hint = _FILE_HINT
+        elif place and "step" in when and isinstance(error, AssertionError | ValueError):
+            hint += ": a step has to take every action of its action_space"
+        what += f" (the environment's own code failed {when})"
+        raise EnvironmentLoadError(what, hint) from None
 
 
-def _owner(error: BaseException, package: str) -> tuple[str, str]:
-    """Top-level module of the frame to blame, and its `"<file>, line <n>: "`: the innermost of the
-    environment's folder or of `package`, else of a module that is no library; empty if none is."""
-    frames = [
-        (
-            str(frame.f_globals.get("__name__", "")).partition(".")[0],
-            f"{frame.f_code.co_filename}, line {line}: ",
-        )
+def _frames(error: BaseException) -> list[tuple[str, str]]:
+    """Top-level module and `"<file>, line <n>: "` of each frame, the innermost last."""
+    return [
+        (module_of(frame), f"{frame.f_code.co_filename}, line {line}: ")
         for frame, line in traceback.walk_tb(error.__traceback__)
     ]
-    calls = [
-        index for index, (owner, _) in enumerate(frames) if owner == __name__.partition(".")[0]
-    ]
+
+
+def module_of(frame: FrameType) -> str:
+    """Top-level module of a frame's code."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _to_blame(frames: list[tuple[str, str]], package: str) -> tuple[str, str]:
+    """The frame to blame: the innermost of the environment's folder or of `package`, else of a
+    module that is no library; without a place if none is: its result was not as declared."""
+    calls = [index for index, (owner, _) in enumerate(frames) if owner == PACKAGE]
     behind = frames[calls[-1] + 1 :] if calls else frames
-    named = {package} - LIBRARIES
-    of_package = [frame for frame in behind if frame[0] in named or frame[0].startswith(_PREFIX)]
-    of_others = [frame for frame in behind if frame[0] not in sys.stdlib_module_names | LIBRARIES]
-    of_gymnasium = [frame for frame in behind if frame[0] == "gymnasium"]
-    # none: its result was not as it had declared
+    of_package = [
+        each for each in behind if each[0] in {package} - LIBRARIES or each[0].startswith(_PREFIX)
+    ]
+    of_others = [each for each in behind if each[0] not in sys.stdlib_module_names | LIBRARIES]
+    of_gymnasium = [each for each in behind if each[0] == "gymnasium"]
     return (of_package or of_others or of_gymnasium or [(package, "")])[-1]
 
 
@@ -185,7 +187,7 @@ def error_place(error: BaseException, folder: Path | None) -> str:
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
-        if Path(frame.filename).is_relative_to(folder)
+        if any(Path(frame.filename).is_relative_to(each) for each in source_folders(folder))
     ]
     return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
 

@@ -7,7 +7,7 @@ import difflib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
@@ -16,9 +16,8 @@ from torch import Tensor
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import Distribution, check_distribution
 from eureka_agent.simulation.drawing import Drawing
-from eureka_agent.simulation.random import RowRandom
-from eureka_agent.simulation.row_parameters import RowParameters
-from eureka_agent.simulation.user_modules import place_of_function
+from eureka_agent.simulation.row_parameters import RowParameters, RowRandom
+from eureka_agent.simulation.user_modules import PACKAGE, place_of_function
 from eureka_agent.task import (
     WINDOW_SUFFIX,
     Channel,
@@ -30,7 +29,6 @@ from eureka_agent.task import (
     window_of,
 )
 
-_PACKAGE = __name__.partition(".")[0]
 TIME_OUT = "time_out"
 """Name of a truncation among the termination causes."""
 SUCCEEDED = "succeeded"
@@ -46,23 +44,15 @@ def undeclared_cause(cls: type[VecTask], causes: Iterable[str]) -> EnvironmentLo
     """The error for causes of which one is not declared."""
     declared = tuple(cls.termination_causes)
     unknown = next(str(cause) for cause in causes if cause not in declared)
-    # a base class's compute_termination has no line that the author could correct
-    hooks = {
-        "compute_termination": cls.compute_termination,
-        "compute_failures": getattr(cls, "compute_failures", None),
-    }
-    own = {
-        name: hook
-        for name, hook in hooks.items()
-        if hook is not None
-        and hook.__module__.partition(".")[0] != _PACKAGE
-        and repr(unknown)[1:-1] in _source(hook)
-    }
-    name, place = next(iter(own.items()), (cls.__name__, cls))
-    what = f"{name} gave the cause {unknown!r}" if own else f"{name} ends episodes by {unknown!r}"
+    what, place = f"{cls.__name__} ends episodes by {unknown!r}", place_of_function(cls)
+    for name in ("compute_failures", "compute_termination"):
+        hook = getattr(cls, name, None)
+        # a base class's has no line that the author could correct
+        if hook and hook.__module__.partition(".")[0] != PACKAGE and unknown in _source(hook):
+            what, place = f"{name} gave the cause {unknown!r}", place_of_function(hook)
     near = difflib.get_close_matches(unknown, declared, n=1)
     return EnvironmentLoadError(
-        f"{place_of_function(place)}{what}, which is not in termination_causes {declared!r}",
+        f"{place}{what}, which is not in termination_causes {declared!r}",
         f"write `termination_causes = {(*declared, unknown)!r}` in the class {cls.__name__}"
         + (f", or correct the cause: did you mean {near[0]!r}?" if near else ""),
     )
@@ -170,14 +160,10 @@ class VecTask(ABC):
         self.num_envs = num_envs
         self.device = torch.device(device)
         self.random = RowRandom(num_envs, self.device, seed)
-        self._row_parameters = (
-            RowParameters(self.parameters, num_envs, self.num_actions, self.device, seed)
-            if self.parameters
-            else None
+        self._row_parameters = RowParameters(
+            self.parameters, num_envs, self.num_actions, self.device, seed
         )
-        self.parameter_values: Mapping[str, Tensor] = (
-            {} if self._row_parameters is None else self._row_parameters.values
-        )
+        self.parameter_values: Mapping[str, Tensor] = self._row_parameters.values
         """Values of the parameters in each row's episode. Shape of each: (num_envs,)."""
         self.obs_buf = torch.zeros(num_envs, self.num_observations, device=self.device)
         self.rew_buf = torch.zeros(num_envs, device=self.device)
@@ -272,27 +258,20 @@ class VecTask(ABC):
     @classmethod
     def all_variables(cls) -> tuple[Variable, ...]:
         """`variables`, preceded by those of every environment."""
-        actions = cls._action_variable()
-        doc = "1 where the episode ends here by failure, else 0 (a time-out is not a failure)"
-        terminated = Variable("terminated", (), "1", "-", doc, (0.0, 1.0))
-        windows = [window_of(each) for each in cls.variables if each.window]
-        if not cls.success_causes:
-            return (actions, terminated, *cls.variables, *windows)
         good = " or ".join(cls.success_causes)
-        failures = (each for each in cls.termination_causes if each not in cls.success_causes)
-        bad = " or ".join(failures)
-        failure = (
-            f"1 where the episode ends here by failure ({bad or 'none can'}), else 0 (an end by"
-            f" {good} is a success, a time-out neither)"
-        )
-        success = f"1 where the episode ends here by success ({good}), else 0"
-        return (
-            actions,
-            replace(terminated, doc=failure),
-            Variable(SUCCEEDED, (), "1", "-", success, (0.0, 1.0)),
-            *cls.variables,
-            *windows,
-        )
+        failures = [each for each in cls.termination_causes if each not in cls.success_causes]
+        doc = "1 where the episode ends here by failure, else 0 (a time-out is not a failure)"
+        if good:
+            doc = (
+                f"1 where the episode ends here by failure ({' or '.join(failures) or 'none can'}),"
+                f" else 0 (an end by {good} is a success, a time-out neither)"
+            )
+        ends = [Variable("terminated", (), "1", "-", doc, (0.0, 1.0))]
+        if good:
+            doc = f"1 where the episode ends here by success ({good}), else 0"
+            ends.append(Variable(SUCCEEDED, (), "1", "-", doc, (0.0, 1.0)))
+        windows = (window_of(each) for each in cls.variables if each.window)
+        return (cls._action_variable(), *ends, *cls.variables, *windows)
 
     @classmethod
     def _action_variable(cls) -> Variable:
@@ -314,11 +293,8 @@ class VecTask(ABC):
         """Actions clipped to [-1, 1], or nearest choices; shape of both (num_envs, num_actions)."""
         if not self.action_choices:
             return actions.clamp(-1.0, 1.0)
-        columns = actions.round().unbind(dim=-1)
-        bounds = (float(count - 1) for count in self.action_choices)
-        return torch.stack(
-            [column.clamp(0.0, most) for column, most in zip(columns, bounds, strict=True)], dim=-1
-        )
+        pairs = zip(actions.round().unbind(dim=-1), self.action_choices, strict=True)
+        return torch.stack([column.clamp(0.0, float(n - 1)) for column, n in pairs], dim=-1)
 
     @classmethod
     def actions_from(cls, uniform: Tensor) -> Tensor:
@@ -330,8 +306,7 @@ class VecTask(ABC):
     def advance(self, actions: Tensor) -> Transition:
         """Make a control step of all rows, without resets. Shape: (num_envs, num_actions)."""
         self.actions = self.applied(actions)
-        late = self._row_parameters
-        self.pre_physics_step(self.actions if late is None else late.delayed(self.actions))
+        self.pre_physics_step(self._row_parameters.delayed(self.actions))
         self.simulate()
         self.progress_buf += 1
         ended = self.compute_termination()
@@ -357,10 +332,9 @@ class VecTask(ABC):
                 SUCCEEDED: self.succeeded_buf.float,
             }
         # a single choice is a scalar variable
-        is_scalar = len(self.action_choices) == 1
-        actions = self.actions[:, 0] if is_scalar else self.actions
-        windows = self._named_windows()
-        return Variables({"actions": actions, **ends, **self.compute_variables(), **windows})
+        actions = self.actions[:, 0] if len(self.action_choices) == 1 else self.actions
+        own = self.compute_variables()
+        return Variables({"actions": actions, **ends, **own, **self._named_windows()})
 
     def _named_windows(self) -> dict[str, Tensor]:
         """The windows by the names that rewards read."""
@@ -412,9 +386,8 @@ class VecTask(ABC):
             buffer.index_fill_(0, env_ids, 0)
         if self.success_causes:
             self.succeeded_buf.index_fill_(0, env_ids, 0)
-        if self._row_parameters is not None:
-            self._row_parameters.draw(env_ids)
-            self._tell_parameters(env_ids)
+        self._row_parameters.draw(env_ids)
+        self._tell_parameters(env_ids)
         self.reset_idx(env_ids)
         self.compute_observations()
         self._fill_windows(env_ids)
@@ -423,55 +396,45 @@ class VecTask(ABC):
         """`reset_rows` of rows in `mask` (bool, (num_envs,)), bitwise equal, without reading the
         mask: every row is reset, and those outside the mask are restored."""
         before = {name: value.clone() for name, value in self.row_tensors().items()}
-        streams = self.random.counters()
         all_rows = torch.arange(self.num_envs, device=self.device)
         self.reset_rows(all_rows)
         for name, value in self.row_tensors().items():
             rows = mask.view(-1, *([1] * (value.dim() - 1)))
             value.copy_(torch.where(rows, value, before[name]))
-        self.random.set_counters(torch.where(mask, self.random.counters(), streams))
         self._tell_parameters(all_rows)
 
     def seed_rows(self, env_ids: Tensor, seeds: Tensor) -> None:
         """Restart random streams before `reset_rows`. `seeds`: int64, shape (len(env_ids),)."""
         self.random.reseed(env_ids, seeds)
-        if self._row_parameters is not None:
-            self._row_parameters.reseed(env_ids, seeds)
+        self._row_parameters.reseed(env_ids, seeds)
 
     def set_parameters(self, env_ids: Tensor, distribution: Distribution) -> None:
         """Draw the parameters of the rows `env_ids` (int64) from `distribution` at each reset from
         the next one on; the others are at their defaults. Raises ParameterError for an unknown name
         or bounds outside of the safe range."""
         check_distribution(distribution, self.parameters)
-        if self._row_parameters is not None:
-            self._row_parameters.set(env_ids, distribution)
+        self._row_parameters.set(env_ids, distribution)
 
     def _tell_parameters(self, env_ids: Tensor) -> None:
         """Have the subclass take over values that may differ from the defaults."""
-        if self._row_parameters is not None and self._row_parameters.are_drawn:
+        if self._row_parameters.are_drawn:
             self.parameters_changed(env_ids)
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
         """Copy the state of rows `env_ids` (int64), shape (len(env_ids), …), after `reset_done`."""
-        state = {name: value[env_ids].clone() for name, value in self.row_tensors().items()}
-        streams = self.random.row_state(env_ids)
-        return {**state, **{f"random.{name}": value for name, value in streams.items()}}
+        return {name: value[env_ids].clone() for name, value in self.row_tensors().items()}
 
     def load_row_state(self, env_ids: Tensor, state: Mapping[str, Tensor]) -> None:
         """Restore a `row_state` of any instance, in any rows; they continue bit for bit."""
         for name, value in self.row_tensors().items():
             value[env_ids] = state[name].to(value)
-        streams = (name for name in state if name.startswith("random."))
-        self.random.load_row_state(
-            env_ids, {name.removeprefix("random."): state[name] for name in streams}
-        )
-        if self._row_parameters is not None:
-            self._row_parameters.note_loaded()
-            self._tell_parameters(env_ids)
+        self._row_parameters.note_loaded()
+        self._tell_parameters(env_ids)
 
     def row_tensors(self) -> dict[str, Tensor]:
-        """Live tensors of the state: attributes whose first dimension is the number of rows. A
-        subclass with other state adds it here as views, or sets `restorable = False`."""
+        """Live tensors of the state: attributes whose first dimension is the number of rows, and
+        the random streams. A subclass with other state adds it here as views, or sets
+        `restorable = False`."""
         own = {
             name: value
             for name, value in vars(self).items()
@@ -481,8 +444,9 @@ class VecTask(ABC):
             and name not in self._constants
             and name != "skipped_rows"  # not part of a row's state
         }
-        drawn = {} if self._row_parameters is None else self._row_parameters.row_tensors()
-        return own | self._named_windows() | drawn
+        drawn = self._row_parameters.row_tensors()
+        streams = {f"random.{name}": value for name, value in self.random.row_tensors().items()}
+        return own | self._named_windows() | drawn | streams
 
     def tell_rows_from_constants(self, other: VecTask) -> None:
         """Exclude tensors from `row_tensors` whose length does not depend on the number of rows,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
@@ -16,7 +17,7 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.invocation import INSTALL_GPU
-from eureka_agent.simulation.physics import STATE_FIELDS, Physics
+from eureka_agent.simulation.physics import STATE_FIELDS, VIEWED, Physics
 
 _LARGEST = float(mujoco.mjMAXVAL)
 """Magnitude from which a state is broken, as in MuJoCo."""
@@ -59,13 +60,8 @@ class WarpPhysics(Physics):
             data = mujoco.MjData(model)
             size = {"nconmax": contacts, "njmax": constraints}
             self._data = self._library.put_data(model, data, num_envs, **size)
-        self.qpos = self._view("qpos")
-        self.qvel = self._view("qvel")
-        self.ctrl = self._view("ctrl")
-        self.mocap_pos = self._view("mocap_pos")
-        self.mocap_quat = self._view("mocap_quat")
-        self.xfrc_applied = self._view("xfrc_applied")
-        self.sensordata = self._view("sensordata")
+        for name in VIEWED:
+            setattr(self, name, self._view(name))
         self._overflow = self._view("overflow")
         views = {name: self._view(name) for name in STATE_FIELDS if hasattr(self._data, name)}
         self._state = {name: view for name, view in views.items() if view.numel()}
@@ -157,19 +153,17 @@ class WarpPhysics(Physics):
         return dict(self._state)
 
 
+@dataclass
 class _Recording:
     """Launches, compiled and made one by one at the first call, then replayed as a graph."""
 
-    def __init__(
-        self, warp: ModuleType, device: Any, launch: Callable[[], None], replays: bool
-    ) -> None:
-        """Without `replays` every call launches one by one."""
-        self._warp = warp
-        self._device = device
-        self._launch = launch
-        self._replays = replays
-        self._compiled = False
-        self._graph: Any = None
+    _warp: ModuleType
+    _device: Any
+    _launch: Callable[[], None]
+    _replays: bool
+    """False: every call launches one by one."""
+    _compiled: bool = False
+    _graph: Any = None
 
     def __call__(self) -> None:
         with self._warp.ScopedDevice(self._device):

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from eureka_agent.records import Evaluation, Measurements, UntrainedScore
 from eureka_agent.simulation.loading import LoadedEnvironment
-from eureka_agent.simulation.starts import measure_starts
+from eureka_agent.simulation.rollouts import measure_starts
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
 from eureka_agent.training.distributions import distribution_of

@@ -23,7 +23,6 @@ from eureka_agent.report.html.document import FOLDER as CHART_FILES
 from eureka_agent.web import attempt_page, batch_page, run_page
 from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
 from eureka_agent.web.refine.forms import RefineForms
-from eureka_agent.web.refine.session import RefineSessions
 from eureka_agent.web.rendering import FOLDER, compile_all, media_type, render, video_file
 from eureka_agent.web.runs import OpenRun, OpenRuns, Reader, folder_of
 from eureka_agent.web.security import Access, Guard, set_cookie
@@ -46,7 +45,7 @@ class Page:
         self._batches = batch_page.Batches()
         self.feeds = Feeds(self._reader, self._parts)
         self._door = asyncio.Lock()
-        self.sessions = RefineSessions(self._reader)
+        self.refining = RefineForms(self._runs, self._reader)
         routes = [
             Route("/", self._list),
             Route("/login", self._login, methods=["POST"]),
@@ -57,7 +56,7 @@ class Page:
             Route("/runs/{run}/attempts/{attempt}", self._attempt),
             Route("/runs/{run}/compare", self._compare),
             Route("/runs/{run}/videos/{place}/{name}", self._video),
-            *RefineForms(self.sessions, self._runs, self._reader).routes,
+            *self.refining.routes,
             Mount("/static/charts", StaticFiles(directory=CHART_FILES)),
             Mount("/static/page", StaticFiles(directory=FOLDER / "static")),
         ]
@@ -204,7 +203,7 @@ def _shown(opened: OpenRun, name: str) -> attempt_page.Shown | None:
 
 
 def _unknown(opened: OpenRun, attempt: str) -> RunFolderError:
-    known = [each.id for each in opened.report().attempts]
+    known = [each.id for each in opened.report().all_attempts]
     return unknown_attempt(opened.run, attempt[:100], known)
 
 

@@ -79,7 +79,7 @@ def attempt_page(report: RunReport, shown: Shown) -> str:
     findings = attempt.verdict.findings if attempt.verdict is not None else ()
     source = attempt.proposal.reward.source
     lines = code_lines(source, findings)
-    names = [each.id for each in report.attempts]
+    names = [each.id for each in report.all_attempts]
     place = names.index(attempt.id) if attempt.id in names else None
     return render(
         "attempt.html",

@@ -20,7 +20,7 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.journal.under_way import TrainingUnderWay, UnderWay
 from eureka_agent.ranking import ranked
-from eureka_agent.records import Attempt, RunStatus, Stage
+from eureka_agent.records import Attempt, Operator, RunStatus, Stage
 from eureka_agent.report import progress
 from eureka_agent.report.html.charts import Curve, Trainings, figure, learning_curves
 from eureka_agent.report.html.document import section_html
@@ -162,14 +162,14 @@ def _videos(report: RunReport) -> tuple[str, ...]:
 
 def _leaderboard(report: RunReport) -> dict[str, Any]:
     rows = rows_of(report, "best")
-    return {"rows": rows[:BOARD_ROWS], "hidden": len(report.attempts) - len(rows[:BOARD_ROWS])}
+    return {"rows": rows[:BOARD_ROWS], "hidden": len(rows[BOARD_ROWS:])}
 
 
 def rows_of(report: RunReport, order: str) -> list[Row]:
     """Attempts in one of the `ORDERS`; the best first, then those without a fitness, newest
     first."""
     places = {each.id: place for place, each in enumerate(ranked(report.attempts), 1)}
-    newest = report.attempts[::-1]
+    newest = report.all_attempts[::-1]
     chosen: Sequence[Attempt]
     match order:
         case "best":
@@ -199,7 +199,9 @@ def under_way(now: UnderWay | None) -> list[Trainings]:
     candidates = [
         each
         for each in running
-        if each.kind == "search" and 0 < len(each.history.values) <= each.env_steps
+        if each.kind == "search"
+        and each.role != Operator.RANDOMISE
+        and 0 < len(each.history.values) <= each.env_steps
     ]
     return [
         Trainings(f"{each.label} (in training)", "attempt", (_curve_so_far(each),))

@@ -111,7 +111,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the server, and a refinement that it works on: its trainings are saved."""
         await super().shutdown(sockets)
-        await self.page.sessions.close()
+        await self.page.refining.close()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """End the server at a signal."""

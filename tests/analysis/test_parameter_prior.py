@@ -37,7 +37,6 @@ def test_the_prior_is_the_interval_around_the_default() -> None:
     }
     prior = prior_of((MASS, DELAY), 10.0, 2.0, scores, 4)
     assert prior.threshold == 6.0
-    assert prior.gained
     # what works beyond a gap does not count
     assert prior.ranges == {"mass": (0.5, 16.0), "delay": (0.0, 0.0)}
     assert [(each.value, each.fitness) for each in prior.parameters[1].scores] == [
@@ -55,8 +54,3 @@ def test_a_score_that_is_missing_does_not_work() -> None:
     )
     scores["delay", 3.0] = None
     assert prior_of((DELAY,), 10.0, 2.0, scores, 4).ranges == {"delay": (0.0, 2.25)}
-
-
-def test_without_a_gain_nothing_is_told() -> None:
-    scores = dict.fromkeys([("delay", value) for value in (0.75, 1.5, 2.25, 3.0)], 1.0)
-    assert not prior_of((DELAY,), 2.0, 2.0, {**scores}, 4).gained

@@ -10,9 +10,8 @@ import pytest
 from eureka_agent.bench.results import Cell, Results, TaskScale
 from eureka_agent.bench.summary import summaries
 from eureka_agent.bench.tables import as_csv, as_json, document, method_table
-from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.markdown import document_markdown
-from eureka_agent.report.terminal import render_sections
+from eureka_agent.report.terminal import CleanConsole, render_sections
 
 
 def cell(task: str, method: str, seed: int, *fitness: float, **facts: object) -> Cell:

@@ -59,9 +59,9 @@ class Terminal:
         )
 
     def until(self, text: str) -> str:
-        """The output before a text, with what a paragraph continued on the next line put back."""
+        """The output before a text, without styles and line ends."""
         self.process.expect_exact(text)
-        return str(self.process.before).replace("\r\n    ", " ")
+        return " ".join(re.sub(r"\x1b\[[0-9;]*m", "", str(self.process.before)).split())
 
     def tell(self, text: str, then: str = PROMPT) -> str:
         """Type a line; the output until the next question."""
@@ -95,6 +95,9 @@ def test_words_choices_and_an_edit_refine_a_run(eureka: CommandLine, terminal: T
     terminal.tell("u", "Which is better?")
     terminal.tell("5", "Which is better?")
     terminal.tell("q")
+    terminal.tell("best", "- for none)")
+    assert "1-02 is best, none is worst" in terminal.tell("1-02")
+    assert "counts no more" in terminal.tell("undo")
     # words, with a reading that is corrected first
     terminal.tell("say", "What did you see?")
     terminal.tell("it overshoots \x1b[31m", "What do you want changed?")
@@ -105,7 +108,8 @@ def test_words_choices_and_an_edit_refine_a_run(eureka: CommandLine, terminal: T
     assert "recorded as" in terminal.tell("y")
     # an edit
     assert "accepted" in terminal.tell("edit 1-01")
-    assert re.search(r"recorded as \d+: step 5 of \d+: ", terminal.tell("mark 1-01 0.25 too fast"))
+    marked = terminal.tell("mark 1-01 0.25 too fast")
+    assert re.search(r"recorded as \d+: .* marks 1-01 at 0.25 s: too fast; step 5 of \d+: ", marked)
     # what is wrong is told in a line, and nothing is lost
     assert "there is no 'dance'" in terminal.tell("dance")
     assert "'9-99' is no trained attempt" in terminal.tell("see 9-99")
@@ -188,8 +192,8 @@ def test_what_is_said_of_the_cart_pole_is_in_a_models_prompts(tmp_path: Path) ->
         terminal.tell("say", "What did you see?")
         terminal.tell("the cart races", "What do you want changed?")
         reading = terminal.tell("keep the cart calm", "Right?")
-        assert "I take this as: cart_velocity below 0.3 m/s" in reading
-        assert re.search(r"measured by: mean size of cart_velocity \[m/s\].*1-0\d [\d.]+", reading)
+        assert "I take this as cart_velocity below 0.3 m/s" in reading
+        assert re.search(r"measured by mean size of cart_velocity \[m/s\].*1-0\d [\d.]+", reading)
         terminal.tell("y")
         assert "accepted" in terminal.tell("edit 1-01")
         assert "4 trained attempts" in terminal.tell("train")

@@ -103,12 +103,15 @@ async def test_a_nodes_worker_reads_folders_that_came_through_the_driver(tmp_pat
     (mine / "env.py").write_text("X = 1\n")
     (mine / "tasks" / "a.py").write_text("Y = 2\n")
     (mine / "__pycache__").mkdir()
+    (shared := tmp_path / "_shared").mkdir()
     host = Host()
-    started = await host.start(__version__, "process", Limits(), {str(mine): pack(mine, 1 << 20)})
+    folders = {str(each): pack(each, 1 << 20) for each in (mine, shared)}
+    started = await host.start(__version__, "process", Limits(), folders)
     try:
         assert started.error == ""
         place = Path(started.places[str(mine)])
         assert place != mine
+        assert Path(started.places[str(shared)]) == place.parent / "_shared", "side by side"
         files = {str(path.relative_to(place)) for path in place.rglob("*") if path.is_file()}
         assert files == {"env.py", "tasks/a.py"}
         assert await host.write(b"this is no command\n")

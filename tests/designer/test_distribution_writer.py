@@ -1,4 +1,4 @@
-"""Prompts for distributions of parameters, and the second request."""
+"""The writer of distributions: its prompts, its second request, and replies of all kinds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import pytest
 from parameter_priors import PARAMETERS, prior
 from scripted_gateway import NamedModel, ScriptedGateway
 
-from eureka_agent.designer.distribution_writer import DistributionRequest, DistributionWriter
+from eureka_agent.designer.distribution_writer import (
+    DistributionRequest,
+    DistributionWriter,
+    Found,
+    parse_distributions,
+)
 from eureka_agent.designer.offline.distributions import offline_distributions
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.configured_model import ConfiguredModel
@@ -22,6 +27,11 @@ GOOD = '{"parameters": {"mass": [0.6, 1.5]}, "reason": "a load"}'
 OTHER = '{"parameters": {"delay": [0, 3]}}'
 
 
+def listed(*texts: str) -> str:
+    """A reply with these distributions."""
+    return f'{{"distributions": [{", ".join(texts)}]}}'
+
+
 def writer(gateway: ScriptedGateway, description: TaskDescription) -> DistributionWriter:
     described = description.model_copy(update={"parameters": PARAMETERS})
     model = ConfiguredModel(NamedModel(), gateway)
@@ -33,7 +43,7 @@ def request(count: int) -> DistributionRequest:
 
 
 async def test_the_prompt_tells_reward_prior_and_safe_ranges(description: TaskDescription) -> None:
-    gateway = ScriptedGateway(GOOD + OTHER)
+    gateway = ScriptedGateway(listed(GOOD, OTHER))
     found, faults = await writer(gateway, description).write(request(2))
     assert [(each.name, each.author) for each in found] == [
         ("d2", "openai/scripted"),
@@ -63,7 +73,7 @@ async def test_the_prompt_tells_reward_prior_and_safe_ranges(description: TaskDe
 
 async def test_missing_ones_are_asked_for_once_more(description: TaskDescription) -> None:
     broken = '{"parameters": {"wind": [0, 1]}}'
-    gateway = ScriptedGateway(GOOD + broken, broken + OTHER + GOOD)
+    gateway = ScriptedGateway(listed(GOOD, broken), listed(broken, OTHER, GOOD))
     found, faults = await writer(gateway, description).write(request(3))
     assert [(each.name, each.text) for each in found] == [
         ("d2", "mass=0.6..1.5"),
@@ -89,3 +99,114 @@ async def test_what_is_in_hand_outlives_a_budget(description: TaskDescription) -
         await writer(ScriptedGateway(LanguageModelError("no server")), description).write(
             request(1)
         )
+
+
+def parsed(text: str, count: int = 4) -> Found:
+    return parse_distributions(text, PARAMETERS, "openai/test", (), count)
+
+
+WHOLE = """The mass matters {most}.
+
+```json
+{"distributions": [
+  {"reason": "a load", "parameters": {"mass": [0.8, 1.5]}, "curriculum": []},
+  {"reason": "later", "parameters": {"delay": [0, 2], "mass": [0.5, 2]},
+   "curriculum": [{"from": 0, "parameters": {}}, {"from": 0.3}]}
+]}
+```
+"""
+
+
+def test_a_reply_as_it_was_asked_for() -> None:
+    (first, second), faults = parsed(WHOLE)
+    assert faults == ()
+    assert (first.name, first.reason, first.author, first.notes) == (
+        *("d1", "a load", "openai/test"),
+        (),
+    )
+    assert first.text == "mass=0.8..1.5"
+    # in the environment's order
+    assert second.text == "defaults; from 30 %: mass=0.5..2, delay=0..2"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"parameters": {"mass": [0.8, 1.5]}}', ["mass=0.8..1.5"]),
+        # without a block, and with more braces than are tried one by one
+        (
+            'So: {"distributions": ['
+            + ", ".join(f'{{"parameters": {{"mass": [1, 1.{place}]}}}}' for place in range(1, 9))
+            + "]}",
+            ["mass=1..1.1", "mass=1..1.2", "mass=1..1.3", "mass=1..1.4"],
+        ),
+        ("{'parameters': {'mass': (0.8, 1.5),}, 'curriculum': None}", ["mass=0.8..1.5"]),
+        (
+            '{"distributions": [{"parameters": {"mass": 1.5}}, 3, {"parameters": {"delay": [1]}}]}',
+            ["mass=1.5", "delay=1"],
+        ),
+        ('{"parameters": {"mass": [1.5, 0.8]}, "curriculum": "none"}', ["mass=0.8..1.5"]),
+        (
+            '{"parameters": {"mass": [1, 2]}, "curriculum": [{"from": 0.5}, {"from": 0,'
+            ' "parameters": {"mass": [1, 1.5]}}]}',
+            ["mass=1..1.5; from 50 %: mass=1..2"],
+        ),
+        (
+            '<think>{"parameters": {"mass": [1, 2]}}</think>{"parameters": {"delay": 3}}',
+            ["delay=3"],
+        ),
+    ],
+)
+def test_careless_replies(text: str, expected: list[str]) -> None:
+    assert [each.text for each in parsed(text)[0]] == expected
+
+
+def test_bounds_are_clipped_with_a_note() -> None:
+    (found,), _ = parsed(
+        '{"parameters": {"mass": [0.1, 9], "wind": [0, 1], "delay": "long"}, "curriculum":'
+        ' [{"from": "soon"}]}'
+    )
+    assert found.text == "mass=0.5..2"
+    assert found.notes == (
+        "mass=0.1..9 was clipped to the safe range 0.5..2",
+        "the environment has no parameter 'wind'",
+        "'delay' has no range: \"long\"",
+        'a stage without its begin is left out: {"from": "soon"}',
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("I would rather not.", "the reply holds no JSON object with 'parameters'"),
+        ('{"distributions": 5}', "the reply holds no JSON object with 'parameters'"),
+        ('{"parameters": {}}', "distribution 1: it gives no parameter a range"),
+        ('{"parameters": [1, 2]}', "distribution 1: it gives no parameter a range"),
+        (
+            '{"parameters": {"mass": [NaN, 1' + "0" * 400 + "]}}",
+            "distribution 1: 'mass' has no range: [NaN, 1000",
+        ),
+        ('{"parameters": {"mass": 1}}', "distribution 1: it gives no parameter a range"),
+        (
+            '{"parameters": {"mass": 2}, "curriculum": ['
+            + ",".join(f'{{"from": 0.0{place}}}' for place in range(1, 10))
+            + "]}",
+            "distribution 1: it has 10 stages, expected at most 8",
+        ),
+        ("{" * 5000, "the reply holds no JSON object"),
+    ],
+)
+def test_what_cannot_be_used(text: str, fault: str) -> None:
+    found, faults = parsed(text)
+    assert found == ()
+    (told,) = faults
+    assert told.startswith(fault)
+
+
+def test_the_same_again_and_more_than_asked_for() -> None:
+    known = offline_distributions(PARAMETERS, prior((0.8, 1.2), (0.0, 1.0)), (), 1)
+    texts = ['{"parameters": {"delay": [0, 1], "mass": [0.8, 1.2]}}', '{"parameters": {"mass": 2}}']
+    texts += [texts[1], '{"parameters": {"mass": 0.5}}', '{"parameters": {"mass": 0.6}}']
+    found, faults = parse_distributions(listed(*texts), PARAMETERS, "openai/test", known, 2)
+    assert [(each.name, each.text) for each in found] == [("d2", "mass=2"), ("d3", "mass=0.5")]
+    assert faults == ("distribution 1 is the same as d1", "distribution 3 is the same as d2")

@@ -52,8 +52,3 @@ def test_no_room_gives_fewer() -> None:
         for each in (MASS, DELAY)
     ]
     assert offline_distributions(fixed, prior((1.0, 1.0), (0.0, 0.0)), (), 3) == []
-
-
-def test_stages_begin_at_whole_env_steps() -> None:
-    staged = offline_distributions(PARAMETERS, PRIOR, (), 7)[-1]
-    assert [stage.env_steps for stage in staged.stages(1000)] == [0, 330, 670]

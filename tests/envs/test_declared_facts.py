@@ -15,7 +15,7 @@ import torch
 
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import load_environment
-from eureka_agent.simulation.starts import measure_starts
+from eureka_agent.simulation.rollouts import measure_starts
 from eureka_agent.value_ranges import ValueRange
 
 Make = Callable[..., Any]
@@ -223,11 +223,6 @@ def test_sizes_of_a_torch_environment_are_its_constants(make: Make, name: str) -
             module.POLE_MASS,
             module.POLE_HALF_LENGTH,
             module.TRACK_HALF_LENGTH,
-        ) == (
-            1,
-            0.1,
-            0.5,
-            3,
-        )
+        ) == (1, 0.1, 0.5, 3)
     else:
         assert told.startswith(f"{module.MASS:g} kg; moments of inertia 0.02, 0.02, 0.035 kg·m²")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from eureka_agent.archive.artefacts import TRAJECTORIES, attempt_folder
-from eureka_agent.feedback.measures import (
+from eureka_agent.feedback.reading import (
     measure_words,
     measured,
     measured_attempts,

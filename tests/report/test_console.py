@@ -8,7 +8,7 @@ import pytest
 from rich.panel import Panel
 from rich.text import Text
 
-from eureka_agent.report.console import CleanConsole, PythonSource
+from eureka_agent.report.terminal import CleanConsole, PythonSource
 
 SOURCE = f"def f(x):\n\tif x:\n\t\treturn 'a {'word ' * 40}'\n\n    # 語{'語' * 60}\n    y = {'9' * 120}\n"
 

@@ -25,8 +25,9 @@ from eureka_agent.randomisation_records import (
     HeldOutFitness,
     ParameterPrior,
     Prior,
+    Randomisation,
     RandomisedParameters,
-    RandomisedScore,
+    RangeScore,
 )
 from eureka_agent.records import (
     Attempt,
@@ -67,29 +68,29 @@ PRIOR = Prior(
 )
 RANDOMISATION: tuple[tuple[BaseEntry, str], ...] = (
     (
-        journal.RandomisationStarted(winner="1-01", distributions=4, seeds=1),
-        "1-01 is trained under 4 distributions of parameters, from 1 seed each",
-    ),
-    (
-        journal.PriorMeasured(winner="1-01", prior=PRIOR),
+        journal.RandomisationChanged(attempt="1-01", now=Randomisation(prior=PRIOR)),
         "prior of 1-01, each parameter alone: mass=0.8..1.2",
     ),
     (
-        journal.DistributionsProposed(winner="1-01", distributions=(DISTRIBUTION,)),
-        "distributions of parameters: d1 mass=0.5..2",
-    ),
-    (
-        journal.RandomisedScored(
-            winner="1-01",
-            score=RandomisedScore(
-                name="d1", seed=3, fitness=2.5, choice=HELD_OUT, held_out=HELD_OUT
-            ),
+        journal.RandomisationChanged(
+            attempt="1-01", now=Randomisation(prior=PRIOR, distributions=(DISTRIBUTION,))
         ),
-        "1-01+d1 from seed 3 over the safe ranges: 2.00, worst quarter 0.500",
+        "1-01 is trained under distributions of parameters: d1 mass=0.5..2",
     ),
     (
-        journal.RandomisationEnded(winner="1-01", best="d1"),
-        "the best distribution of parameters is d1",
+        journal.RangesScored(
+            attempt="1-01",
+            score=RangeScore(seed=3, fitness=2.5, choice=HELD_OUT, held_out=HELD_OUT),
+        ),
+        "1-01 from seed 3 over the safe ranges: 2.00, worst quarter 0.500",
+    ),
+    (
+        journal.RandomisationChanged(attempt="1-01", now=Randomisation(prior=PRIOR, best="d1")),
+        "the best distribution of parameters is 1-01+d1",
+    ),
+    (
+        journal.RandomisationChanged(attempt="1-01", now=Randomisation(text="nothing was gained")),
+        "no distribution of parameters is chosen: nothing was gained",
     ),
 )
 SCORE = Score(name="human", seeds=(1,), fitness=(2.0,), mean=2.0, std=None)
@@ -194,12 +195,6 @@ def story(
         (journal.FinalTrained(training=final), "human from seed 3: fitness 1.50"),
         (journal.Scored(score=SCORE), "human: 2.00 over 1 seed"),
         *RANDOMISATION,
-        (
-            journal.RandomisedTrained(
-                winner="1-01", training=final.model_copy(update={"name": "d1"})
-            ),
-            "1-01+d1 from seed 3: fitness 1.50",
-        ),
         (journal.RunEnded(status=RunStatus.FAILED, message="it broke"), "run failed: it broke"),
         (
             journal.Pruned(attempts=("1-01",), files=3, size=2_500_000),

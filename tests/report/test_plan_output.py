@@ -6,7 +6,6 @@ from io import StringIO
 import pytest
 
 from eureka_agent.records import TaskDescription
-from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.plan import (
     RoleEstimate,
     SearchEstimate,
@@ -15,6 +14,7 @@ from eureka_agent.report.plan import (
     plan_to_json,
     render_plan,
 )
+from eureka_agent.report.terminal import CleanConsole
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from told import Story, progress, started
+from told import Story, ended, progress, proposed, started
 
 from eureka_agent.batch_records import RequestBatch
 from eureka_agent.journal.entries import (
@@ -18,8 +18,6 @@ from eureka_agent.journal.entries import (
     FinalTrained,
     IterationEnded,
     IterationStarted,
-    RandomisationStarted,
-    RandomisedTrained,
     Reviewed,
     RunStarted,
     Scored,
@@ -41,6 +39,7 @@ from eureka_agent.records import (
     Cost,
     FinalTraining,
     Message,
+    Operator,
     Repeat,
     Score,
     Stage,
@@ -187,14 +186,26 @@ def test_trainings_under_distributions_are_counted(story: Story, begin: Any) -> 
     # 2 iterations x 3 samples + 3 seeds of the winner and 1 of the other + 4 distributions x 3
     # seeds
     assert counts(story) == (0, 22)
-    story.tell(RandomisationStarted(winner="1-01", distributions=4, seeds=3))
+    story.accept("1-01")
+    story.finish("1-01", 2.0)
+    made = story.make("1-01", Stage.TRAINED, 9.0, operator=Operator.RANDOMISE, parents=("1-01",))
+    under = made.model_copy(update={"id": "1-01+d1"})
+    story.tell(proposed(under))
+    story.tell(TrainingQueued(job="1-01+d1@7", label="1-01+d1", training="search", seed=7))
     assert shown.phase(story.state) == "distributions of parameters"
-    training = final("d1", 7, story).training
-    story.tell(RandomisedTrained(winner="1-01", training=training))
-    assert counts(story)[0] == 1
+    repeat = Repeat(iteration=0, seed=8, outcome=under.outcome)
+    story.tell(AttemptRepeated(attempt="1-01+d1", repeat=repeat))
+    assert counts(story)[0] == 2
+    story.tell(ended(under))
+    # 4 distributions x 3 seeds, of which 2 are trained; 3 seeds of the winner and 1 of the other
+    assert counts(story) == (3, 3 + 10 + 4)
+    assert steps(story)[0] == 3000
     assert [
         (row.name, len(row.trainings), row.planned) for row in shown.final_rows(story.state)
-    ] == [("d1", 1, 3)]
+    ] == [("1-01+d1", 2, 3)]
+    # neither a proposal of the search nor on its leaderboard
+    assert shown.attempt_counts(story.state) == {"proposed": "1 proposal"}
+    assert [each.id for each in shown.leaderboard(story.state)] == ["1-01"]
 
 
 def test_a_run_that_goes_on_counts_what_was_there(story: Story, begin: Any) -> None:

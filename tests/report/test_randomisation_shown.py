@@ -14,21 +14,21 @@ from rich.console import Console, RenderableType
 from test_hostile_text import HOSTILE, live_in_commonmark
 
 from eureka_agent.randomisation_records import (
-    CONTROL,
     CurriculumStage,
     HeldOutFitness,
     ParameterPrior,
     Prior,
     Randomisation,
     RandomisedParameters,
-    RandomisedScore,
+    RangeScore,
     ValueScore,
 )
-from eureka_agent.records import ParameterSpec
+from eureka_agent.records import Operator, ParameterSpec
 from eureka_agent.report.as_json import to_json
+from eureka_agent.report.blocks import Grid, Items
 from eureka_agent.report.html.document import html_report
 from eureka_agent.report.markdown import markdown
-from eureka_agent.report.randomisation import prior_lines, rows, sentence
+from eureka_agent.report.randomisation import randomisation_blocks, sentence
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.tables import render_run
 from eureka_agent.web.run_page import run_parts
@@ -70,26 +70,50 @@ SECOND = RandomisedParameters(
 )
 
 
-def found(held_out: Mapping[str, Sequence[float]], best: str | None = "d2") -> Randomisation:
-    """Scores over the safe ranges by name and seed; those to choose by are 100 higher."""
-    scores = [
-        RandomisedScore(
-            name=name,
+def scored(means: Sequence[float]) -> tuple[RangeScore, ...]:
+    """Scores over the safe ranges, by seed; those to choose by are 100 higher."""
+    return tuple(
+        RangeScore(
             seed=seed,
             fitness=mean + 1.0,
             choice=HeldOutFitness(mean=mean + 100.0, worst_quarter=0.0),
             held_out=HeldOutFitness(mean=mean, worst_quarter=mean / 2),
         )
-        for name, means in held_out.items()
         for seed, mean in enumerate(means)
-    ]
-    return Randomisation(
-        attempt="2-01", prior=PRIOR, distributions=(FIRST, SECOND), scores=tuple(scores), best=best
     )
 
 
+def randomised(
+    report: RunReport,
+    held_out: Mapping[str, Sequence[float]],
+    proposed: Sequence[RandomisedParameters] = (FIRST, SECOND),
+    **end: object,
+) -> RunReport:
+    """The report with distributions for its best attempt and these scores by name; `""` is the
+    control."""
+    assert report.best is not None
+    found = Randomisation(prior=PRIOR, distributions=tuple(proposed)).model_copy(update=end)
+    control = scored(held_out.get("", ()))
+    best = report.best.model_copy(update={"randomisation": found, "range_scores": control})
+    attempts = []
+    for each in proposed:
+        under = {"operator": Operator.RANDOMISE, "parents": (best.id,), "distribution": each}
+        changed = {
+            "id": f"{best.id}+{each.name}",
+            "proposal": report.best.proposal.model_copy(update=under),
+            "range_scores": scored(held_out.get(each.name, ())),
+        }
+        attempts.append(report.best.model_copy(update=changed))
+    return replace(report, best=best, randomised=tuple(attempts))
+
+
 CONTROLS = (1.0, 1.2, 1.4)
-HELPED = found({CONTROL: CONTROLS, "d1": (1.0, 1.0, 1.0), "d2": (3.0, 3.2, 3.4)})
+HELPED = {"": CONTROLS, "d1": (1.0, 1.0, 1.0), "d2": (3.0, 3.2, 3.4)}
+
+
+def told(report: RunReport) -> str:
+    assert report.best is not None
+    return sentence(report, report.best)
 
 
 def rendered(what: RenderableType, width: int) -> str:
@@ -102,7 +126,7 @@ def rendered(what: RenderableType, width: int) -> str:
 @pytest.fixture
 def report(report: RunReport) -> RunReport:
     description = report.description.model_copy(update={"parameters": (MASS,)})
-    return replace(report, description=description, randomisation=HELPED)
+    return randomised(replace(report, description=description), HELPED, best="d2")
 
 
 @pytest.mark.parametrize(
@@ -128,33 +152,38 @@ def report(report: RunReport) -> RunReport:
 def test_the_sentence_says_whether_it_helped(
     report: RunReport, best: Sequence[float], begin: str, end: str
 ) -> None:
-    told = sentence(report, found({CONTROL: CONTROLS, "d2": best}))
-    assert told.startswith(begin), told
-    assert told.endswith(end), told
+    words = told(randomised(report, {"": CONTROLS, "d2": best}, best="d2"))
+    assert words.startswith(begin), words
+    assert words.endswith(end), words
 
 
 def test_without_a_choice_the_reason_is_told(report: RunReport) -> None:
-    ended = found({}, None).model_copy(update={"text": "training gained nothing"})
-    assert sentence(report, ended) == "No distribution is chosen: training gained nothing."
-    assert rows(report, ended) == []
-    assert "training gained nothing" in markdown(replace(report, randomisation=ended))
+    ended = randomised(report, {}, (), text="training gained nothing")
+    assert told(ended) == "No distribution is chosen: training gained nothing."
+    assert not any(isinstance(each, Grid) for each in randomisation_blocks(ended))
+    assert "training gained nothing" in markdown(ended)
 
 
 def test_the_table_has_defaults_mean_and_worst_quarter(report: RunReport) -> None:
-    assert [(row.name, *row.cells, row.is_best) for row in rows(report, HELPED)] == [
-        ("defaults", "none", "2.20 ± 0.20", "1.20 ± 0.20", "0.600 ± 0.100", False),
-        ("d1", "mass=1..1.5", "2.00 ± 0", "1.00 ± 0", "0.500 ± 0", False),
-        (
+    (grid,) = [each for each in randomisation_blocks(report) if isinstance(each, Grid)]
+    assert grid.rows == [
+        ["defaults", "none", "2.20 ± 0.20", "1.20 ± 0.20", "0.600 ± 0.100"],
+        ["d1", "mass=1..1.5", "2.00 ± 0", "1.00 ± 0", "0.500 ± 0"],
+        [
             *("d2", "defaults; from 50 %: mass=0.5..2"),
             *("4.20 ± 0.20", "3.20 ± 0.20", "1.60 ± 0.10"),
-            True,
-        ),
+        ],
     ]
+    assert report.best is not None
+    best = report.best.id
+    assert grid.ids == [best, f"{best}+d1", f"{best}+d2"]
+    assert grid.best == f"{best}+d2"
 
 
 def test_the_values_that_work_are_marked(report: RunReport) -> None:
     # half of the gain is kept at 2.5
-    assert prior_lines(report, HELPED) == [
+    *_, prior = [each for each in randomisation_blocks(report) if isinstance(each, Items)]
+    assert list(prior.lines) == [
         "mass: ░██░ works at 1..1.5 of 0.5..2; fitness by value: 0.5: 2.00, 1: 4.00, 1.5: 2.50,"
         " 2: –"
     ]
@@ -175,21 +204,39 @@ def test_every_report_has_it(report: RunReport) -> None:
         assert part in section
         assert part in page
         assert part in live
-    without = replace(report, randomisation=None)
+    without = plain(report)
     assert "Under other parameters" not in markdown(without)
     assert run_parts(without, None, ["randomised"])["randomised"].strip() == ""
 
 
+def plain(report: RunReport) -> RunReport:
+    """The report without distributions."""
+    assert report.best is not None
+    best = report.best.model_copy(update={"randomisation": None, "range_scores": ()})
+    return replace(report, best=best, randomised=())
+
+
+def test_they_stand_with_all_attempts(report: RunReport) -> None:
+    assert report.best is not None
+    name = f"{report.best.id}+d2"
+    table = markdown(report).partition("## All attempts")[2].partition("\n## ")[0]
+    (row,) = [line for line in table.splitlines() if "d2" in line]
+    assert "randomise" in row
+    assert name in html_report(report).partition('id="lineage"')[2].partition("<h2")[0]
+    assert [each["id"] for each in to_json(report)["attempts"]][-1] == name
+
+
 def test_json_has_prior_scores_and_the_difference(report: RunReport) -> None:
     told = json.loads(json.dumps(to_json(report), allow_nan=False))["randomisation"]
-    assert (told["attempt"], told["best"]) == ("2-01", "d2")
+    assert report.best is not None
+    assert (told["attempt"], told["best"]) == (report.best.id, "d2")
     assert told["prior"]["parameters"][0]["scores"][3] == {"value": 2.0, "fitness": None}
     assert told["control"]["scores"][0]["held_out"] == {"mean": 1.0, "worst_quarter": 0.5}
     second = told["distributions"][1]
     assert second["curriculum"][1] == {"begins": 0.5, "parameters": {"mass": [0.5, 2.0]}}
     assert [each["seed"] for each in second["scores"]] == [0, 1, 2]
     assert told["difference"]["difference"] == pytest.approx(2.0)
-    assert to_json(replace(report, randomisation=None))["randomisation"] is None
+    assert to_json(plain(report))["randomisation"] is None
     page = (Path(__file__).resolve().parents[2] / "docs" / "json.md").read_text(encoding="utf-8")
     assert keys(told) - {"mass"} <= set(re.findall("`([a-z_]+)`", page))
 
@@ -204,7 +251,6 @@ def keys(value: object) -> set[str]:
 @pytest.mark.parametrize("words", HOSTILE)
 def test_a_models_words_are_text(report: RunReport, words: str) -> None:
     hostile = SECOND.model_copy(update={"reason": words, "author": words, "notes": (words,)})
-    changed = HELPED.model_copy(update={"distributions": (FIRST, hostile)})
-    text = markdown(replace(report, randomisation=changed))
+    text = markdown(randomised(report, HELPED, (FIRST, hostile), best="d2"))
     section = text.partition("## Under other parameters")[2].partition("\n## ")[0]
     assert live_in_commonmark(section) == []

@@ -18,11 +18,11 @@ from eureka_agent.cards import read_card
 from eureka_agent.posterior import posterior
 from eureka_agent.records import Attempt, FinalTraining, RunStatus, Score, Stage
 from eureka_agent.report.comparison import belief_in_best, lead, lead_of_best
-from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunCost, RunReport
 from eureka_agent.report.sections import cost_lines
 from eureka_agent.report.tables import render_end, render_run
+from eureka_agent.report.terminal import CleanConsole
 from eureka_agent.report.verdict import verdict, why_not_normalized
 from eureka_agent.simulation.catalogue import find_folder
 

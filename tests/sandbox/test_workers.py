@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from faulty_environments import write_lift
 from script_wall import ScriptWall
 
 from eureka_agent.designer.interface import given_reward
@@ -20,6 +21,8 @@ from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.commands import DryRun
 from eureka_agent.protocol.events import Prepared
 from eureka_agent.sandbox import process_wall
+from eureka_agent.sandbox.bubblewrap_wall import unavailable_reason
+from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import FLOOD_BYTES, KEPT_BYTES, Limits
@@ -185,6 +188,25 @@ def test_a_folder_is_named_absolutely_and_a_built_in_name_is_left(
     assert absolute_reference("~nobody-of-this-name/mine") == str(
         tmp_path / "~nobody-of-this-name" / "mine"
     )
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("docker", marks=pytest.mark.docker), "bubblewrap", "process"]
+)
+async def test_a_worker_reads_what_environments_share(name: str, tmp_path: Path) -> None:
+    if name == "bubblewrap" and (reason := unavailable_reason()) is not None:
+        pytest.skip(f"no bubblewrap: {reason}")
+    roof = ("self.height > 5.0", "self.height > ROOF")
+    imported = ("import torch\n", "import torch\n\nfrom .house import ROOF\n")
+    folder = write_lift(tmp_path / "mine" / "lift", roof, imported)
+    (tmp_path / "mine" / "_shared").mkdir()
+    (tmp_path / "mine" / "_shared" / "house.py").write_text("ROOF = 5.0\n")
+    dry_runner = DryRunner(open_wall(name), Problem(str(folder)), tmp_path / "scratch")
+    try:
+        await dry_runner.start()
+        assert "../_shared/house.py" in dry_runner.description.files
+    finally:
+        await dry_runner.close()
 
 
 async def test_standard_error_of_a_dead_worker_is_part_of_its_ending(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,14 +23,11 @@ from eureka_agent.journal.entries import Observer
 from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Finding, Proposal, Verdict
 from eureka_agent.rewards import CodeReward, RewardSpecification
-from eureka_agent.search.assembly import _all_trainings
-from eureka_agent.search.attempts import AttemptRunner
-from eureka_agent.search.briefing import Analyses, Briefing
+from eureka_agent.search.assembly import assembled
+from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.engine import Judges, SearchEngine
-from eureka_agent.search.final import FinalTrainings
-from eureka_agent.search.randomisation import Randomising, Writes
 from eureka_agent.search.recorder import Recorder
+from eureka_agent.search.seeing import Judging, RunAnalyst
 from eureka_agent.search.strategies.greedy import Greedy
 from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.trial import Trial, TrialRequest
@@ -173,6 +171,18 @@ class CleanDryRun:
         return Scored(job="none", reason="nothing runs here")
 
 
+@dataclass
+class Scripted:
+    """Advisers of a scripted search."""
+
+    designer: ScriptedDesigner
+    spent: Callable[[], bool]
+    distributions: Any
+    models: tuple[str, ...] = ()
+    analyst: Any = None
+    judge: Any = None
+
+
 class ScriptedSearch:
     """Engine and final trainings of a run, put together as a session does."""
 
@@ -186,39 +196,36 @@ class ScriptedSearch:
         observer: Observer | Callable[[Any], None] = lambda event: None,
         deadline: Deadline | None = None,
         strategy: Strategy | None = None,
-        analyst: Analyses | None = None,
+        analyst: RunAnalyst | None = None,
         reviewer: Any | None = None,
         spent: Callable[[], bool] = lambda: False,
-        judge: Callable[[Run, Observer], Judges] | None = None,
-        writer: Writes | None = None,
+        judge: Callable[[Run, Observer], Judging] | None = None,
+        writer: Any = None,
     ) -> None:
         self.run = run
         self.designer = designer
         self.trials: Any = trials  # the runner's place, without its pool and evaluator
         recorder = Recorder(run, observer)
-        attempts = AttemptRunner(
-            run, designer, CountingCritic(run, fuse or Fuse(), reviewer), self.trials, recorder
-        )
-        briefing = Briefing(run, strategy or Greedy(), recorder, analyst=analyst)
         self.cache = BaselineCache(run.folder.parent, run.description, run.settings)
-        self.finals = FinalTrainings(run, self.trials, self.cache, recorder)
-        self.randomising = Randomising(run, self.trials, writer, recorder)
-        self.engine = SearchEngine(
+        advisers: Any = Scripted(designer, spent, distributions=writer)
+        search = assembled(
             run,
-            designer,
-            attempts,
-            briefing,
             recorder,
-            deadline,
-            spent,
-            judge=None if judge is None else judge(run, recorder),
+            advisers,
+            CountingCritic(run, fuse or Fuse(), reviewer),
+            self.trials,
+            deadline or Deadline(run, None, lambda: 0.0, recorder),
+            self.cache,
+            maker=None,  # type: ignore[arg-type]
         )
+        search.briefing = Briefing(run, strategy or Greedy(), recorder, analyst=analyst)
+        search.judging = None if judge is None else judge(run, recorder)
+        self.engine, self.finals, self.randomising = search, search.finals, search.randomising
 
     async def see_through(self) -> None:
         """Generations and final trainings, with the baselines beside them."""
-        settings = self.run.settings.model_copy(update={"baselines": True})
-        self.engine.baselines = self.finals.known if settings.trains_baselines else None
-        await _all_trainings(self.engine, self.finals, settings, self.randomising)
+        self.run.settings = self.run.settings.model_copy(update={"baselines": True})
+        await self.engine.all_trainings()
 
 
 def reward(weight: float) -> str:

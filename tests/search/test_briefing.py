@@ -20,10 +20,9 @@ from eureka_agent.designer.llm_designer import opening
 from eureka_agent.feedback_records import Wish
 from eureka_agent.journal.entries import FeedbackGiven
 from eureka_agent.records import Attempt, Diagnosis, DiagnosisFinding, Operator, Stage
-from eureka_agent.search.assembly import strategy_of
 from eureka_agent.search.briefing import Briefing
-from eureka_agent.search.strategies.best_of_n import BestOfN
-from eureka_agent.search.strategies.greedy import Greedy
+from eureka_agent.search.strategies import strategy_of
+from eureka_agent.search.strategies.greedy import BestOfN, Greedy
 from eureka_agent.search.strategies.interface import Strategy
 
 MakeRun = Callable[..., Run]
@@ -58,7 +57,7 @@ def prompts(search: ScriptedSearch) -> dict[str, str]:
 
 async def test_no_two_proposals_are_asked_for_in_the_same_words(make_run: MakeRun) -> None:
     search = search_with(make_run(**SETTINGS), Fuse())
-    await search.engine.search()
+    await search.engine.generations()
     assert len(set(prompts(search).values())) == 18
     fresh = [request for request in search.designer.requests if request.operator is Operator.FRESH]
     assert (
@@ -123,14 +122,14 @@ async def test_what_a_person_says_is_about_the_best_so_far(make_run: MakeRun) ->
 @pytest.mark.parametrize("place", third([5, 9, 14]))
 async def test_a_resumed_run_asks_in_the_same_bytes(make_run: MakeRun, place: int) -> None:
     whole = search_with(make_run(**SETTINGS), Fuse())
-    await whole.engine.search()
+    await whole.engine.generations()
     run = make_run(**SETTINGS)
     killed = search_with(run, Fuse("trained", place))
     with pytest.raises((Killed, BaseExceptionGroup)):
-        await killed.engine.search()
+        await killed.engine.generations()
     asked = prompts(killed)
     resumed = search_with(open_run(run.folder), Fuse())
-    await resumed.engine.search()
+    await resumed.engine.generations()
     asked |= prompts(resumed)
     assert asked == prompts(whole)
     assert rows(resumed.run) == rows(whole.run)
@@ -138,7 +137,7 @@ async def test_a_resumed_run_asks_in_the_same_bytes(make_run: MakeRun, place: in
 
 async def test_a_parent_comes_with_what_was_changed(make_run: MakeRun) -> None:
     search = search_with(make_run(**SETTINGS), Fuse())
-    await search.engine.search()
+    await search.engine.generations()
     parents = {
         parent.id: parent for request in search.designer.requests[12:] for parent in request.parents
     }
@@ -154,7 +153,7 @@ async def test_a_parent_comes_with_what_was_changed(make_run: MakeRun) -> None:
 
 async def test_what_was_advised_in_vain_is_not_said_again(make_run: MakeRun) -> None:
     run = make_run(**{**SETTINGS, "iterations": 1})
-    await search_with(run, Fuse()).engine.search()
+    await search_with(run, Fuse()).engine.generations()
     finding = DiagnosisFinding(code="collapsed", message="It fell", advice="smooth it")
     diagnosis = Diagnosis(
         fitness=8.3,

@@ -25,7 +25,7 @@ from eureka_agent.journal.entries import IterationEnded, Notice, RunStarted
 from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.progress import trainings_total
-from eureka_agent.search.budget import parse_budget, steps_text, time_text
+from eureka_agent.search.budget import parse_budget, steps_text, time_limit, time_text
 from eureka_agent.search.budget_plan import CostModel, plan, plan_within
 from eureka_agent.search.clock import plan_capacity
 from eureka_agent.search.deadline import Deadline
@@ -33,7 +33,6 @@ from eureka_agent.search.preparation import effective_settings
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.resumption import check_resumable
 from eureka_agent.search.summary import run_report
-from eureka_agent.search.time_limit import time_limit
 from eureka_agent.settings import SearchSettings, parse_settings
 from eureka_agent.training_counts import TrainingCounts
 

@@ -48,7 +48,7 @@ async def test_the_next_generation_starts_from_the_best_mean_not_from_the_luckie
     table[again(sources[0], "1-01")] = 2.0  # a mean of 5
     table[again(sources[1], "1-02")] = 6.0  # a mean of 6.5
     designer, trials, events = ScriptedDesigner(sources), TableTrials(table), list[Any]()
-    await ScriptedSearch(run, designer, trials, observer=events.append).engine.search()
+    await ScriptedSearch(run, designer, trials, observer=events.append).engine.generations()
     assert [parent.id for parent in designer.requests[3].parents] == ["1-02"]
     parent = designer.requests[3].parents[0]
     assert (parent.fitness, parent.fitness_per_seed) == (6.5, (7.0, 6.0))
@@ -74,7 +74,7 @@ async def test_a_newcomer_among_the_best_is_trained_again_and_an_old_one_not_twi
     run = make_run(iterations=2, samples=2, confirm=1, confirm_seeds=3, finalists=0)
     sources = [reward(weight) for weight in range(1, 5)]
     trials = TableTrials(dict(zip(sources, (2.0, 1.0, 3.0, 0.5), strict=True)))
-    await ScriptedSearch(run, ScriptedDesigner(sources), trials).engine.search()
+    await ScriptedSearch(run, ScriptedDesigner(sources), trials).engine.generations()
     assert repeats(run) == {"1-01": [(0, 2.0)] * 3, "2-01": [(1, 3.0)] * 3}
     assert (
         len({request.seed for request in trials.requests}) == 4 + 6
@@ -105,7 +105,7 @@ async def test_the_best_are_trained_again_only_where_something_depends_on_it(
     trials = TableTrials({source: float(rise) for rise, source in enumerate(sources)})
     strategy = STRATEGIES[run.settings.strategy]()
     search = ScriptedSearch(run, ScriptedDesigner(sources), trials, strategy=strategy)
-    await search.engine.search()
+    await search.engine.generations()
     # each generation's last is the best so far, and new
     assert [each.iteration for each in run.archive.state.confirmations] == confirmed
     made = TrainingCounts.of(run.settings)
@@ -122,7 +122,7 @@ async def test_a_repeat_that_fails_is_recorded_and_the_fitness_is_that_of_the_ot
     table: dict[str | tuple[str, int], float | str] = {sources[0]: 4.0, sources[1]: 1.0}
     table[again(sources[0], "1-01", 0)] = "went NaN"
     table[again(sources[0], "1-01", 1)] = 2.0
-    await ScriptedSearch(run, ScriptedDesigner(sources), TableTrials(table)).engine.search()
+    await ScriptedSearch(run, ScriptedDesigner(sources), TableTrials(table)).engine.generations()
     attempt = run.archive.attempt("1-01")
     assert attempt is not None
     assert attempt.fitness == 3.0
@@ -134,7 +134,7 @@ async def test_there_is_nothing_to_confirm_where_one_attempt_is_all_there_is(
 ) -> None:
     run = make_run(iterations=1, samples=1, confirm=4, finalists=0)
     trials = TableTrials({reward(1): 1.0})
-    await ScriptedSearch(run, ScriptedDesigner([reward(1)]), trials).engine.search()
+    await ScriptedSearch(run, ScriptedDesigner([reward(1)]), trials).engine.generations()
     assert [request.kind for request in trials.requests] == ["search"]
 
 
@@ -150,12 +150,12 @@ async def test_what_was_confirmed_late_is_not_chosen_otherwise_when_the_run_is_r
     )
     table[again(sources[0], "1-01")] = -5.0
     table[again(sources[1], "1-02")] = -10.0
-    await ScriptedSearch(run, ScriptedDesigner(sources), TableTrials(table)).engine.search()
+    await ScriptedSearch(run, ScriptedDesigner(sources), TableTrials(table)).engine.generations()
     expected = {"1-01": [(0, -5.0)], "1-02": [(1, -10.0)], "2-01": [(2, 1.0)]}
     assert repeats(run) == expected
     trained_nothing = TableTrials({})
     resumed = open_run(run.folder)
-    best = await ScriptedSearch(resumed, ScriptedDesigner([]), trained_nothing).engine.search()
+    best = await ScriptedSearch(resumed, ScriptedDesigner([]), trained_nothing).engine.generations()
     assert trained_nothing.requests == []
     assert repeats(resumed) == expected
     assert best[0].id == "2-01"

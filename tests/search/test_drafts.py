@@ -29,8 +29,8 @@ from eureka_agent.feedback_records import Feedback, Judge, Wish
 from eureka_agent.journal.entries import FeedbackGiven
 from eureka_agent.records import Credit, Finding, Proposal, Verdict
 from eureka_agent.rewards import RewardSpecification
-from eureka_agent.search.rungs import practice_env_steps, rung_env_steps
-from eureka_agent.search.strategies.best_of_n import BestOfN
+from eureka_agent.search.attempt_training import practice_env_steps, rung_env_steps
+from eureka_agent.search.strategies.greedy import BestOfN
 from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.trial import Trial, TrialRequest
 
@@ -109,7 +109,7 @@ def search_of(
     trials = Recorded(table, fuse, practice=practice)
     search = ScriptedSearch(run, designer, trials, fuse=fuse, strategy=strategy)
     credits = Credits()
-    search.engine._attempts._critic._runner = credits
+    search.engine.attempts._critic._runner = credits
     return search, designer, credits
 
 
@@ -120,7 +120,7 @@ def settings(make_run: MakeRun, drafts: int) -> Run:
 async def test_the_draft_that_promises_most_is_trained(make_run: MakeRun) -> None:
     run = settings(make_run, 2)
     search, designer, credits = search_of(run, [*FIRST, *list(DRAFTS)[:4]])
-    await search.engine.search()
+    await search.engine.generations()
     trained = [source for _, _, source, _ in rows(run)]
     assert trained == [*FIRST, reward(4), reward(6)]
     later = [each.proposal.drafts for each in run.archive.attempts(1)]
@@ -140,7 +140,7 @@ async def test_the_draft_that_promises_most_is_trained(make_run: MakeRun) -> Non
 async def test_a_draft_without_credit_is_the_last_choice(make_run: MakeRun) -> None:
     run = settings(make_run, 2)
     search, *_ = search_of(run, [*FIRST, IMPORTING, reward(3), reward(7), reward(4)])
-    await search.engine.search()
+    await search.engine.generations()
     assert [source for _, _, source, _ in rows(run)][2:] == [reward(3), reward(4)]
     first, second = run.archive.attempts(1)[0].proposal.drafts
     assert first is None
@@ -155,7 +155,7 @@ async def test_a_credit_of_other_steps_is_none(
     run = settings(make_run, 2)
     search, _, credits = search_of(run, [*FIRST, *list(DRAFTS)[:4]])
     credits.lying = {reward(liar)}
-    await search.engine.search()
+    await search.engine.generations()
     found = run.archive.attempts(1)[0].proposal.drafts
     assert [each is not None for each in found] == known
 
@@ -177,7 +177,7 @@ async def test_a_fresh_draft_that_was_not_taken_may_be_taken_later(make_run: Mak
         novelty=False,
     )
     search, *_ = search_of(run, [reward(2), *list(DRAFTS), IMPORTING], strategy=BestOfN())
-    await search.engine.search()
+    await search.engine.generations()
     trained = [source for _, _, source, _ in rows(run)]
     assert trained[:3] == [reward(2), reward(4), reward(6)]
     old = {reward(3), reward(5)}
@@ -196,7 +196,7 @@ async def test_the_most_promising_drafts_are_kept(
     monkeypatch.setattr("eureka_agent.search.drafts.MOST_KEPT", 2)
     run = make_run(iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False)
     search, *_ = search_of(run, [reward(2), *list(DRAFTS)[:4]], strategy=BestOfN())
-    await search.engine.search()
+    await search.engine.generations()
     assert [source for _, _, source, _ in rows(run)] == [reward(2), reward(4)]
     left = [each.reward.source for each in run.archive.state.kept_drafts[0]]
     assert left == [reward(6), reward(5)]
@@ -214,12 +214,12 @@ async def test_a_revision_knows_the_drafts_that_are_left(
     refused = {reward(4), reward(6)}  # the two that promise most
     credits.refused = refused
     with nullcontext() if call is None else pytest.raises(BaseExceptionGroup):
-        await search.engine.search()
+        await search.engine.generations()
     if call is not None:
         run = open_run(run.folder)
         search, _, credits = search_of(run, [], strategy=BestOfN())
         credits.refused = refused
-        await search.engine.search()
+        await search.engine.generations()
     made = [each.proposal.reward.source for each in run.archive.attempts(1)]
     assert made == [reward(4), reward(6), reward(5)]
     assert run.archive.attempts(1)[2].fitness == 5.0
@@ -234,7 +234,7 @@ async def test_after_a_person_s_feedback_there_is_one_draft(
     run = settings(make_run, 3)
     search, designer, credits = search_of(run, [*FIRST, *list(DRAFTS)[:2]])
     run.archive.append(FeedbackGiven(who="ada", feedback=feedback))
-    await search.engine.search()
+    await search.engine.generations()
     assert len(designer.requests) == 4
     assert credits.asked == []
 
@@ -242,7 +242,7 @@ async def test_after_a_person_s_feedback_there_is_one_draft(
 async def test_without_episodes_there_is_one_draft(make_run: MakeRun) -> None:
     run = settings(make_run, 3)
     search, designer, credits = search_of(run, [*FIRST, *FIRST], practice=False)
-    await search.engine.search()
+    await search.engine.generations()
     assert len(designer.requests) == 4
     assert credits.asked == []
 
@@ -253,16 +253,16 @@ async def test_a_search_that_is_killed_among_drafts_goes_on_as_if_it_was_not(
 ) -> None:
     sources = [*FIRST, *list(DRAFTS)[:4]]
     unbroken = settings(make_run, 2)
-    await search_of(unbroken, sources)[0].engine.search()
+    await search_of(unbroken, sources)[0].engine.generations()
     run = settings(make_run, 2)
     with pytest.raises(BaseExceptionGroup) as killed:
-        await search_of(run, sources, fuse=Fuse("propose", call))[0].engine.search()
+        await search_of(run, sources, fuse=Fuse("propose", call))[0].engine.generations()
     assert killed.group_contains(Killed)
     run = open_run(run.folder)
     # the designer would give what it is asked for: all that follows the recorded proposals
     known = len(run.archive.attempts())
     left = sources[known:] if known < 3 else sources[4:]
-    await search_of(run, left)[0].engine.search()
+    await search_of(run, left)[0].engine.generations()
     assert rows(run) == rows(unbroken)
 
 

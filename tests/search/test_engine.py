@@ -25,8 +25,8 @@ from eureka_agent.journal.entries import IterationEnded, IterationStarted, Notic
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Diagnosis, Finding, Operator, Proposal, Verdict
 from eureka_agent.rewards import RewardSpecification
-from eureka_agent.search.assembly import AnalystIfReachable
-from eureka_agent.search.engine import SearchFailedError, first_error
+from eureka_agent.search.search import SearchFailedError, first_error
+from eureka_agent.search.seeing import RunAnalyst
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.trial import Trial, TrialRequest
 
@@ -71,7 +71,7 @@ async def test_a_generation_in_which_all_fail_is_tried_again_and_told_of_its_fai
         }
     )
     events: list[Any] = []
-    await ScriptedSearch(run, designer, trials, observer=events.append).engine.search()
+    await ScriptedSearch(run, designer, trials, observer=events.append).engine.generations()
     assert rows(run) == [
         ("1-01", "rejected", IMPORTING, None),
         ("1-02", "failed", reward(1), None),
@@ -110,7 +110,7 @@ async def test_a_designer_is_reminded_of_the_four_newest_failures(make_run: Make
         [IMPORTING] * 3 + [reward(1)] * 3,
         mended={IMPORTING: MISSPELT},
     )
-    await ScriptedSearch(run, designer, TableTrials({reward(1): 1.0})).engine.search()
+    await ScriptedSearch(run, designer, TableTrials({reward(1): 1.0})).engine.generations()
     # six in all: 1-01, 1-01-r1, 1-02, 1-02-r1, 1-03, 1-03-r1
     assert [failure.id for failure in designer.requests[3].failures] == [
         "1-03-r1",
@@ -129,7 +129,7 @@ async def test_a_search_fails_with_its_reasons_when_every_round_has_failed(
     with pytest.raises(
         SearchFailedError, match="iteration 1 failed, in 2 rounds of 2: diverged; A201 "
     ) as caught:
-        await ScriptedSearch(run, designer, trials).engine.search()
+        await ScriptedSearch(run, designer, trials).engine.generations()
     assert str(run.folder) in caught.value.hint
     assert [(row[0], row[1]) for row in rows(run)] == [
         ("1-01", "failed"),
@@ -143,7 +143,7 @@ async def test_a_search_fails_with_its_reasons_when_every_round_has_failed(
     with pytest.raises(SearchFailedError, match="in 2 rounds of 2: diverged; A201 "):
         await ScriptedSearch(
             open_run(run.folder), asked_for_nothing, trained_nothing
-        ).engine.search()
+        ).engine.generations()
     assert (asked_for_nothing.requests, trained_nothing.requests) == ([], [])
 
 
@@ -153,7 +153,7 @@ async def test_a_search_of_one_proposal_fails_with_its_reason(make_run: MakeRun)
         run, ScriptedDesigner([reward(1)]), TableTrials({reward(1): "went NaN"})
     )
     with pytest.raises(SearchFailedError, match=r"^the proposal failed: went NaN\n"):
-        await search.engine.search()
+        await search.engine.generations()
 
 
 # ── repairs ───────────────────────────────────────────────────────────────────────────────────────
@@ -163,7 +163,7 @@ async def test_a_mended_reward_is_trained_and_kept_without_a_revision(make_run: 
     run = make_run(iterations=1, samples=1, revisions=2)
     renamed = reward(1).replace("compute_reward", "compute_reward_v2")
     designer, trials = ScriptedDesigner([renamed]), TableTrials({reward(1): 1.0})
-    await ScriptedSearch(run, designer, trials).engine.search()
+    await ScriptedSearch(run, designer, trials).engine.generations()
     assert rows(run) == [("1-01", "trained", reward(1), 1.0)]
     assert designer.revisions == []
     (attempt,) = run.archive.attempts()
@@ -185,7 +185,7 @@ async def test_a_rejected_proposal_goes_back_as_often_as_the_settings_say(
         [IMPORTING, reward(1)], mended={IMPORTING: MISSPELT, MISSPELT: BROKEN}
     )
     trials = TableTrials({reward(1): 1.0})
-    await ScriptedSearch(run, designer, trials).engine.search()
+    await ScriptedSearch(run, designer, trials).engine.generations()
     assert rows(run) == [
         ("1-01", "rejected", IMPORTING, None),
         ("1-01-r1", "rejected", MISSPELT, None),
@@ -213,7 +213,7 @@ async def test_an_accepted_revision_is_trained_from_a_seed_of_its_own(make_run: 
     run = make_run(iterations=1, samples=1, revisions=2)
     designer = ScriptedDesigner([MISSPELT], mended={MISSPELT: reward(1)})
     trials = TableTrials({reward(1): 3.0})
-    trained = await ScriptedSearch(run, designer, trials).engine.search()
+    trained = await ScriptedSearch(run, designer, trials).engine.generations()
     assert [attempt.id for attempt in trained] == ["1-01-r1"]
     assert rows(run) == [
         ("1-01", "rejected", MISSPELT, None),
@@ -232,7 +232,7 @@ async def test_only_what_the_critic_rejects_is_revised(make_run: MakeRun) -> Non
     designer = ScriptedDesigner([reward(1), reward(2)])
     await ScriptedSearch(
         run, designer, TableTrials({reward(1): "diverged", reward(2): 1.0})
-    ).engine.search()
+    ).engine.generations()
     assert designer.revisions == []
 
 
@@ -260,7 +260,9 @@ async def test_parents_are_the_best_so_far_and_a_worse_generation_changes_nothin
     designer = ScriptedDesigner([reward(weight) for weight in fitness])
     trials = TableTrials({reward(weight): result for weight, result in fitness.items()})
     events: list[Any] = []
-    trained = await ScriptedSearch(run, designer, trials, observer=events.append).engine.search()
+    trained = await ScriptedSearch(
+        run, designer, trials, observer=events.append
+    ).engine.generations()
     asked = [
         (request.operator, [parent.id for parent in request.parents])
         for request in designer.requests
@@ -307,7 +309,7 @@ async def test_a_sequential_designer_knows_the_proposals_before_its_own(make_run
     run = make_run(iterations=2, samples=3)
     designer = ScriptedDesigner([reward(weight) for weight in range(6)])
     trials = TableTrials({reward(weight): float(weight) for weight in range(6)})
-    await ScriptedSearch(run, designer, trials).engine.search()
+    await ScriptedSearch(run, designer, trials).engine.generations()
     assert [request.siblings for request in designer.requests] == [
         (),
         (reward(0),),
@@ -339,7 +341,7 @@ async def test_a_proposal_is_trained_while_a_sequential_designer_thinks_about_th
     designer = WaitingDesigner([reward(1), reward(2)])
     trials = TellingTrials({reward(1): 1.0, reward(2): 2.0})
     async with asyncio.timeout(10):
-        trained = await ScriptedSearch(run, designer, trials).engine.search()
+        trained = await ScriptedSearch(run, designer, trials).engine.generations()
     assert [attempt.id for attempt in trained] == ["1-02", "1-01"]
 
 
@@ -358,7 +360,7 @@ async def test_a_concurrent_designer_is_asked_for_all_at_once_and_told_of_no_sib
     designer = MeetingDesigner([reward(weight) for weight in range(6)], concurrent=True)
     trials = TableTrials({reward(weight): float(weight) for weight in range(6)})
     async with asyncio.timeout(10):
-        await ScriptedSearch(run, designer, trials).engine.search()
+        await ScriptedSearch(run, designer, trials).engine.generations()
     assert [request.siblings for request in designer.requests] == [()] * 6
     # whoever is asked n-th of a generation has its n-th place
     assert rows(run) == [
@@ -411,7 +413,7 @@ async def test_a_designer_that_never_could_fails_the_search_with_its_own_words(
 ) -> None:
     designer = Unreachable([], 0, concurrent=concurrent)
     with pytest.raises(EurekaError, match=r"^the model is gone\n"):
-        await ScriptedSearch(make_run(samples=2), designer, TableTrials({})).engine.search()
+        await ScriptedSearch(make_run(samples=2), designer, TableTrials({})).engine.generations()
 
 
 class EndlessTrials(TableTrials):
@@ -457,7 +459,7 @@ async def test_an_environment_at_fault_ends_the_run_whatever_is_trained(
     run = make_run(iterations=2, samples=2)
     designer = ScriptedDesigner([reward(weight) for weight in (1, 2, 3, 4)], concurrent=concurrent)
     with pytest.raises(EnvironmentFaultError, match="the simulator raised"):
-        await ScriptedSearch(run, designer, TableTrials(FITNESS)).engine.search()
+        await ScriptedSearch(run, designer, TableTrials(FITNESS)).engine.generations()
     assert [row[1] for row in rows(run)][:2] == ["trained", "trained"]
     assert run.archive.state.ended_early == ""
 
@@ -499,7 +501,7 @@ async def test_a_reviewer_and_a_second_answer_that_cannot_be_had_lose_nothing(
 async def test_an_analyst_that_cannot_be_asked_is_done_without() -> None:
     class Gone:
         async def analyse(
-            self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis
+            self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis, pictures: object
         ) -> str:
             raise LanguageModelError("no key", "")
 
@@ -512,10 +514,10 @@ async def test_an_analyst_that_cannot_be_asked_is_done_without() -> None:
         findings=(),
         text="",
     )
-    assert (
-        await AnalystIfReachable(Gone(), told.append).analyse("1-01", given_reward(""), diagnosis)
-        == ""
-    )
+    gone: Any = Gone()
+    run: Any = None  # nothing is drawn of it
+    analyst = RunAnalyst(gone, run, None, told.append)
+    assert await analyst.analyse("1-01", given_reward(""), diagnosis) == ""
     assert [event.text for event in told] == [
         "the designer is told of 1-01 without an analysis: no key"
     ]

@@ -15,8 +15,8 @@ from model_server import Asked, ModelServer
 from script_wall import ScriptWall
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.report.console import CleanConsole
 from eureka_agent.report.plan import SearchPlan, render_plan
+from eureka_agent.report.terminal import CleanConsole
 from eureka_agent.search import estimator as estimators
 from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.estimator import Estimator

@@ -87,7 +87,7 @@ async def test_final_trainings_that_are_known_are_not_made_again_after_a_restart
     table |= {(reward(2), seed): -9.0 for seed in (FIRST, SECOND, THIRD)}
     table[reward(4), SECOND] = "went NaN"
     search = four_proposals(run, table)
-    attempts = await search.engine.search()
+    attempts = await search.engine.generations()
     await search.finals.finalists(attempts[:1])  # 1-02
     again = four_proposals(open_run(run.folder), table)
     await again.finals.finalists(attempts[:2])  # 1-02 and 1-04
@@ -237,7 +237,7 @@ async def test_the_scores_of_the_final_decide_which_attempt_is_the_best(make_run
         (reward(3), SECOND): 6.0,
     }
     search = four_proposals(run, {**table, **finals})
-    attempts = await search.engine.search()
+    attempts = await search.engine.generations()
     before = best_attempt(run)
     assert before is not None
     assert before.id == attempts[0].id == "1-01"
@@ -275,7 +275,7 @@ async def test_the_best_policy_kept_is_the_one_nearest_to_the_mean(
     search = four_proposals(
         run, {reward(1): 1.0, reward(2): 4.0, reward(3): 2.0, reward(4): 3.0, **finals}
     )
-    attempts = await search.engine.search()
+    attempts = await search.engine.generations()
     await search.finals.finalists(attempts[:1])
     keep_best(run, attempts[0], run.archive.trainings())
     assert (run.folder / "best/policy.safetensors").read_text() == f"policy of 1-02@{typical}"
@@ -297,7 +297,7 @@ async def test_without_a_final_that_worked_the_policy_of_the_search_is_kept(
             (reward(2), FIRST): "went NaN",
         },
     )
-    attempts = await search.engine.search()
+    attempts = await search.engine.generations()
     if final:
         await search.finals.finalists(attempts[:1])
     keep_best(run, attempts[0], run.archive.trainings())
@@ -309,7 +309,7 @@ async def test_without_a_final_that_worked_the_policy_of_the_search_is_kept(
 async def test_a_video_stays_as_long_as_its_policy_is_the_best(make_run: MakeRun) -> None:
     run = make_run(iterations=1, samples=4, finalists=0)
     search = four_proposals(run, {reward(1): 1.0, reward(2): 4.0, reward(3): 2.0, reward(4): 3.0})
-    best, second, *_ = await search.engine.search()
+    best, second, *_ = await search.engine.generations()
     keep_best(run, best, ())
     videos = [run.folder / "best" / name for name in ("video.mp4", "video.gif")]
     for video in videos:
@@ -323,7 +323,7 @@ async def test_a_video_stays_as_long_as_its_policy_is_the_best(make_run: MakeRun
 async def test_a_search_that_fails_in_the_end_leaves_its_best(make_run: MakeRun) -> None:
     run = make_run(iterations=1, samples=4, finalists=0)
     search = four_proposals(run, {reward(1): 1.0, reward(2): 4.0, reward(3): 2.0, reward(4): 3.0})
-    await search.engine.search()
+    await search.engine.generations()
     with pytest.raises(EurekaError, match="the wall went away"), keeping_best(run):
         raise EurekaError("the wall went away")
     assert (run.folder / "best/reward.py").read_text() == reward(2)
@@ -342,7 +342,7 @@ async def test_a_final_killed_between_two_seeds_is_finished_with_the_one_that_is
 ) -> None:
     run = make_run(iterations=1, samples=4, finalists=1, final_seeds=2)
     table: Table = {reward(1): 1.0, reward(2): 4.0, reward(3): 2.0, reward(4): 3.0}
-    attempts = await four_proposals(run, table).engine.search()
+    attempts = await four_proposals(run, table).engine.generations()
     cut = ScriptedSearch(run, ScriptedDesigner([]), TableTrials(table, Fuse("trained", 2)))
     with pytest.raises(BaseExceptionGroup) as caught:
         await cut.finals.finalists(attempts[:1])

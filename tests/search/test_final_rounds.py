@@ -11,7 +11,7 @@ from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, Tabl
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.records import Strength
-from eureka_agent.search.final_rounds import next_round
+from eureka_agent.search.final import next_round
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.summary import best_attempt
 
@@ -45,7 +45,7 @@ def seeds_of(run: Run) -> Counter[str]:
 
 async def finals_of(run: Run, found: Table) -> Counter[str]:
     search = search_on(run, found)
-    await search.finals.finalists(await search.engine.search())
+    await search.finals.finalists(await search.engine.generations())
     return seeds_of(run)
 
 
@@ -124,7 +124,7 @@ async def test_where_a_person_ranks_all_finalists_get_all_seeds(make_run: MakeRu
     search = search_on(run, table(second=9.0, third=1.0))
     strength = Strength(mean=1.0, deviation=0.1, by="choices")
     attempts = [
-        each.model_copy(update={"strength": strength}) for each in await search.engine.search()
+        each.model_copy(update={"strength": strength}) for each in await search.engine.generations()
     ]
     await search.finals.finalists(attempts)
     assert seeds_of(run) == {"1-02": 5, "1-03": 5}
@@ -138,7 +138,7 @@ async def test_killed_in_a_round_and_resumed_it_trains_the_same_seeds(
     unbroken = make_run(**SETTINGS)
     assert (await finals_of(unbroken, found)).total() == 10
     run = make_run(**SETTINGS)
-    attempts = await search_on(run, found).engine.search()
+    attempts = await search_on(run, found).engine.generations()
     with pytest.raises(BaseExceptionGroup) as caught:
         await search_on(run, found, Fuse("trained", trained)).finals.finalists(attempts)
     assert caught.group_contains(Killed)

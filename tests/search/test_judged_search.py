@@ -7,7 +7,6 @@ import base64
 import io
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,22 +15,25 @@ import numpy as np
 import pytest
 from model_server import Asked, HttpFailure, ModelServer, Reply
 from PIL import Image
-from test_refinement import ScriptedPerson
+from test_refinement import ANOTHER, LEAVE, scripted
 from test_refinement_with_a_model import Reading
 from test_seeing import DRAW, copied
 
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.cli.conversation import Conversation
+from eureka_agent.cli.conversation import _list
 from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.feedback.standing import comparisons_of_model, preferences_of, what_ranks
+from eureka_agent.feedback_records import Comparison, Grade
 from eureka_agent.journal.entries import BaseEntry, Notice
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import RunStatus, Stage
 from eureka_agent.report.markdown import markdown
+from eureka_agent.report.progress import leaderboard
 from eureka_agent.report.verdict import verdict
-from eureka_agent.search.session import refine, resume, start
+from eureka_agent.search.board import newest, trained_names
+from eureka_agent.search.refinement import Refinement
+from eureka_agent.search.session import resume, start
 from eureka_agent.search.summary import run_report
-from eureka_agent.search.table import Decision, Table
 from eureka_agent.web.refine.parts import parts
 from eureka_agent.web.run_page import run_page
 
@@ -287,39 +289,45 @@ async def test_a_person_goes_on_and_is_told_how_far_the_model_agrees(
     ]
     before = len(judge.asked)
 
-    async def contradict(table: Table) -> Decision:
+    async def contradict(refinement: Refinement) -> None:
+        def compare(first: str, second: str, grade: Grade) -> None:
+            refinement.say(Comparison(first=first, second=second, grade=grade))
+
         # four answers as the model's, one against it, one that says nothing
         for _ in range(4):
-            table.compare(order[0], order[1], 1)
-        table.compare(order[0], order[1], 0)
-        assert "agrees" not in markdown(run_report(table.run))
-        table.compare(order[0], order[1], -2)
-        assert what_ranks(table.feedback) == "model"
-        assert [each.id for each in table.attempts()] == order
-        assert table.undo() is not None
-        table.compare(order[1], order[0], 1)
-        return "another"
+            compare(order[0], order[1], 1)
+        compare(order[0], order[1], 0)
+        assert "agrees" not in markdown(run_report(refinement.run))
+        compare(order[0], order[1], -2)
+        assert what_ranks(refinement.run.archive.state.feedback) == "model"
+        assert trained_names(refinement.run) == order
+        assert "is much worse than" in refinement.undo()
+        compare(order[1], order[0], 1)
+        refinement.say(ANOTHER)
 
-    async def look(table: Table) -> Decision:
+    async def look(refinement: Refinement) -> None:
+        run, state = refinement.run, refinement.run.archive.state
         # the new ones are judged before the person sees them
-        assert len(comparisons_of_model(table.feedback)) == 2 * len(trained(table.run))
-        assert table.newest()[0].iteration == 1
-        session: Any = SimpleNamespace(name=table.run.name, table=table)
+        assert len(comparisons_of_model(state.feedback)) == 2 * len(trained(run))
+        assert newest(state)[0].iteration == 1
+        session: Any = SimpleNamespace(name=run.name, refinement=refinement)
         board = parts(session, ["board"])["board"]
-        await Conversation(nullcontext)._list(table, ())
-        for text in (board, capsys.readouterr().out):
+        await _list(refinement, ())
+        best = preferences_of(state.attempts(), state.feedback, "model")
+        mean, deviation = best.strength(trained_names(run)[0])
+        for text in (board, " ".join(capsys.readouterr().out.split())):
             assert "ranked by openai/eye, from pictures" in text
             assert said in text
-            mean, deviation = table.preferences("model").strength(table.attempts()[0].id)
             assert f"{mean:+.2f} ± {deviation:.2f}" in text
             assert "fitness 0" not in text
-        table.judge_by("choices")
-        assert table.attempts()[0].strength is not None
-        assert table.attempts()[0].strength.by == "choices"
-        table.judge_by("model")
-        return "leave"
+        refinement.say({"kind": "judge", "by": "choices"})
+        strength = leaderboard(state)[0].strength
+        assert strength is not None
+        assert strength.by == "choices"
+        refinement.say({"kind": "judge", "by": "model"})
+        refinement.say(LEAVE)
 
-    run = await refine(run.folder, searcher, ScriptedPerson(contradict, look))
+    run = await resume(run.folder, searcher, person=scripted(contradict, look))
     assert len(judge.asked) > before
     report = run_report(run)
     for page in (markdown(report), run_page(report), (run.folder / "report.html").read_text()):
@@ -330,12 +338,12 @@ async def test_only_a_run_with_a_judge_is_ranked_by_one(searcher: Searcher, judg
     run = await searcher.start(iterations=1, fitness="chosen", judge="auto")
     assert judge.colours == 0
 
-    async def ask(table: Table) -> Decision:
+    async def ask(refinement: Refinement) -> None:
         with pytest.raises(EurekaError, match="no model judges") as caught:
-            table.judge_by("model")
+            refinement.say({"kind": "judge", "by": "model"})
         assert "--fitness judged" in caught.value.hint
-        return "leave"
+        refinement.say(LEAVE)
 
-    await refine(run.folder, searcher, ScriptedPerson(ask))
+    await resume(run.folder, searcher, person=scripted(ask))
     assert open_run(run.folder, reading=True).archive.facts.feedback[-1].feedback.kind == "judge"
     assert not judge.asked

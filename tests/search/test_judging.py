@@ -20,7 +20,7 @@ from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Attempt, Operator, Proposal, Stage
 from eureka_agent.rewards import CodeReward
-from eureka_agent.search.judging import Judging, next_pairs
+from eureka_agent.search.seeing import Judging, next_pairs
 
 MakeRun = Callable[..., Run]
 SETTINGS = {"iterations": 3, "samples": 3, "finalists": 0}

@@ -63,7 +63,7 @@ async def test_a_repeat_goes_back_to_the_designer_and_is_not_trained(make_run: M
         {renamed(1): reward(1), reward(1): reward(2), renamed(2): reward(4)},
     )
     trials = TableTrials({reward(weight): float(weight) for weight in (1, 2, 3, 4)})
-    await ScriptedSearch(run, designer, trials).engine.search()
+    await ScriptedSearch(run, designer, trials).engine.generations()
     assert rows(run) == [
         ("1-01", "trained", reward(1), 1.0),
         ("1-02", "rejected", renamed(1), None),
@@ -83,7 +83,7 @@ async def test_what_the_critic_refused_may_be_proposed_again(make_run: MakeRun) 
     """Its findings say more than that it is a repeat."""
     run = make_run(iterations=1, samples=3, revisions=0)
     designer = ScriptedDesigner([IMPORTING, IMPORTING, reward(1)])
-    await ScriptedSearch(run, designer, TableTrials({reward(1): 1.0})).engine.search()
+    await ScriptedSearch(run, designer, TableTrials({reward(1): 1.0})).engine.generations()
     assert [attempt.reason[:4] for attempt in run.archive.attempts()] == ["A201", "A201", ""]
 
 
@@ -92,7 +92,7 @@ async def test_a_reward_that_failed_in_training_is_not_trained_again(make_run: M
     designer = ScriptedDesigner([reward(1), renamed(1), reward(2)])
     await ScriptedSearch(
         run, designer, TableTrials({reward(1): "went NaN", reward(2): 2.0})
-    ).engine.search()
+    ).engine.generations()
     assert [row[1] for row in rows(run)] == ["failed", "rejected", "trained"]
 
 
@@ -103,7 +103,7 @@ async def test_proposals_made_at_once_are_compared_with_earlier_generations_alon
     sources = [reward(1), renamed(1), reward(2), renamed(1)]
     designer = ScriptedDesigner(sources, {renamed(1): reward(3)}, concurrent=True)
     trials = TableTrials({reward(1): 1.0, renamed(1): 1.0, reward(2): 2.0, reward(3): 3.0})
-    await ScriptedSearch(run, designer, trials).engine.search()
+    await ScriptedSearch(run, designer, trials).engine.generations()
     assert [row[:2] for row in rows(run)] == [
         ("1-01", "trained"),
         ("1-02", "trained"),  # who of the two comes first would depend on timing
@@ -140,7 +140,7 @@ async def test_killed_and_resumed_it_rejects_the_same(
 ) -> None:
     settings = {"iterations": 1, "samples": 6, "revisions": 1, "finalists": 0}
     whole = make_run(**settings)
-    await search_with(whole, Fuse()).engine.search()
+    await search_with(whole, Fuse()).engine.generations()
     assert [row[:2] for row in rows(whole)] == [
         ("1-01", "trained"),
         ("1-02", "rejected"),
@@ -156,9 +156,9 @@ async def test_killed_and_resumed_it_rejects_the_same(
     ]
     run = make_run(**settings)
     with pytest.raises(BaseExceptionGroup) as caught:
-        await search_with(run, Fuse(kind, number)).engine.search()
+        await search_with(run, Fuse(kind, number)).engine.generations()
     assert caught.value.subgroup(Killed) is not None
-    await search_with(open_run(run.folder), Fuse()).engine.search()
+    await search_with(open_run(run.folder), Fuse()).engine.generations()
     assert rows(run) == rows(whole)
 
 

@@ -73,7 +73,7 @@ async def test_after_the_limit_the_search_ends_and_a_resumed_one_asks_for_the_re
     server.out_after = 5
     model = Search(clock, clock.breakers(), server.base_url, store=run.archive)
     async with asyncio.timeout(20):
-        found = await search_with(run, model).engine.search()
+        found = await search_with(run, model).engine.generations()
     assert 4 <= len(found) < 12
     assert 1600 <= clock.now < 1700
     end = run.archive.state.ended_early
@@ -84,7 +84,7 @@ async def test_after_the_limit_the_search_ends_and_a_resumed_one_asks_for_the_re
     again = open_run(run.folder)
     model = Search(clock, clock.breakers(), server.base_url, store=again.archive)
     async with asyncio.timeout(20):
-        assert len(await search_with(again, model).engine.search()) == 12
+        assert len(await search_with(again, model).engine.generations()) == 12
     assert server.replies == len(again.archive.messages()) == 12
     assert again.archive.state.ended_early == ""
     await model.model.close()
@@ -97,7 +97,7 @@ async def test_a_stop_in_an_outage_ends_the_search_at_once(
     server.out_after = 0
     model = Search(clock, clock.breakers(), server.base_url, store=run.archive)
     clock.runs.clear()
-    searching = asyncio.create_task(search_with(run, model).engine.search())
+    searching = asyncio.create_task(search_with(run, model).engine.generations())
     async with asyncio.timeout(20):
         while not model.told or model.gateway.under_way:
             await asyncio.sleep(0.001)

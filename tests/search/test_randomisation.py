@@ -20,25 +20,26 @@ from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import SettingsError
 from eureka_agent.fleet.devices import Hardware
 from eureka_agent.fleet.jobs import TrainingResult
-from eureka_agent.journal.entries import Notice
+from eureka_agent.journal.entries import Notice, RandomisationChanged
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.parameters import DEFAULTS, Distribution
-from eureka_agent.randomisation_records import (
-    CONTROL,
-    CurriculumStage,
-    Randomisation,
-    RandomisedParameters,
-)
+from eureka_agent.randomisation_records import CurriculumStage, RandomisedParameters
+from eureka_agent.ranking import ranked
 from eureka_agent.records import (
+    Attempt,
     EpisodeSummary,
     Evaluation,
     ParameterSpec,
     ParameterStage,
+    Stage,
     TaskDescription,
 )
+from eureka_agent.search.attempt_training import stages_of
 from eureka_agent.search.preparation import check_randomise
-from eureka_agent.search.randomisation import _beginning, _Control
+from eureka_agent.search.pruning import _kept
+from eureka_agent.search.randomisation import Scorable, beginning
 from eureka_agent.search.seeds import derive_seed, final_seeds
+from eureka_agent.search.summary import run_overview, run_report
 from eureka_agent.search.trial import TrialRequest, TrialRunner
 from eureka_agent.settings import SearchSettings
 
@@ -65,18 +66,17 @@ TABLE: dict[str | tuple[str, int], float | str] = {
 }
 SEEDS = final_seeds(2)
 # mean over the safe ranges: to choose by, and from other draws
-OVER_RANGES = {CONTROL: (3.0, 3.5), "d1": (4.0, 9.0), "d2": (5.0, 2.0)}
+OVER_RANGES = {"": (3.0, 3.5), "d1": (4.0, 9.0), "d2": (5.0, 2.0)}
 PRIOR_SCORES = 9
 SCORES = PRIOR_SCORES + 2 * 3 * len(SEEDS)
 POINTS = {
     "write": 1,
     "score": SCORES,
-    "randomisation-started": 1,
-    "prior-measured": 1,
-    "distributions-proposed": 1,
-    "randomised-trained": 4,
-    "randomised-scored": 6,
-    "randomisation-ended": 1,
+    "randomisation-changed": 3,
+    "proposed": 4,
+    "attempt-ended": 4,
+    "attempt-repeated": 2,
+    "ranges-scored": 6,
     "trial": 12,
     "trained": 12,
 }
@@ -162,23 +162,29 @@ def search_with(
     return search, trials, entries
 
 
-def randomised(run: Run) -> Randomisation:
-    (found,) = run.archive.state.randomised.values()
-    return found
+def winner_of(run: Run) -> Attempt:
+    """The winner of all runs here, with what is known of distributions."""
+    return run.archive.state.by_id["1-02"]
+
+
+def under(run: Run) -> dict[str, Attempt]:
+    """Attempts under distributions, by their names."""
+    found = run.archive.state.randomised("1-02")
+    return {each.proposal.distribution.name: each for each in found if each.proposal.distribution}
 
 
 def results(run: Run) -> dict[str, Any]:
     """Results that must not depend on a kill."""
-    found = randomised(run)
+    known = {name: run.archive.state.by_id[name] for name in ("1-02", "1-02+d1", "1-02+d2")}
     return {
-        **found.model_dump(include={"attempt", "prior", "distributions", "best", "text"}),
-        "trainings": sorted((each.name, each.seed) for each in found.trainings),
-        "scores": sorted(
-            (each.model_dump() for each in found.scores),
-            key=lambda each: (each["name"], each["seed"]),
-        ),
+        **{name: each.model_dump(exclude={"created", "verdict"}) for name, each in known.items()},
         "kept": (run.folder / "randomised" / "policy.safetensors").read_text(),
     }
+
+
+def trained(trials: TableTrials) -> list[tuple[str, int]]:
+    """Label and seed of each training under a distribution."""
+    return sorted((each.label, each.seed) for each in trials.requests if each.curriculum)
 
 
 async def test_prior_distributions_and_the_choice(make_run: MakeRun) -> None:
@@ -186,8 +192,9 @@ async def test_prior_distributions_and_the_choice(make_run: MakeRun) -> None:
     writer = Writer(fuse)
     search, trials, entries = search_with(run, fuse, writer)
     await search.see_through()
-    found = randomised(run)
-    assert found.attempt == "1-02"
+    winner, attempts = winner_of(run), under(run)
+    found = winner.randomisation
+    assert found is not None
     assert found.prior is not None
     # the floor is the first checkpoint, 7, where there is no curve: 8.5 is half of the gain
     assert (found.prior.base, found.prior.floor, found.prior.episodes) == (10.0, 7.0, 2)
@@ -202,21 +209,23 @@ async def test_prior_distributions_and_the_choice(make_run: MakeRun) -> None:
     assert notice.text == "1 distribution is the offline designer's: the other one is no JSON"
     assert (writer.requests[0].count, writer.requests[0].known) == (2, ())
 
-    under = [request for request in trials.requests if request.kind == "randomised"]
-    assert {(each.label, each.seed) for each in under} == {
+    assert trained(trials) == sorted(
         (f"1-02+{name}", seed) for name in ("d1", "d2") for seed in SEEDS
-    }
+    )
     steps = run.settings.env_steps
-    stages = {each.label: [stage.env_steps for stage in each.curriculum] for each in under}
+    asked = [each for each in trials.requests if each.curriculum]
+    stages = {each.label: [stage.env_steps for stage in each.curriculum] for each in asked}
     assert stages == {"1-02+d1": [0, steps // 2], "1-02+d2": [0]}
+    assert all(each.rungs == () for each in asked)
 
     # d2 is the best by the draws to choose by, though not by the others
-    assert found.best == "d2"
-    (score, _) = found.scores_of("d2")
+    assert (found.best, found.seed) == ("d2", min(SEEDS))  # both seeds are at the mean
+    (score, _) = attempts["d2"].range_scores
     assert score.choice is not None
     assert score.held_out is not None
     assert (score.fitness, score.choice.mean) == (7.0, 5.0)
     assert (score.held_out.mean, score.held_out.worst_quarter) == (2.0, 0.5)
+    assert [each.seed for each in winner.range_scores] == sorted(SEEDS)
     kept = json.loads((run.folder / "randomised" / "distribution.json").read_text())
     assert (kept["attempt"], kept["name"]) == ("1-02", "d2")
     assert kept["curriculum"] == [{"begins": 0.0, "parameters": {"mass": [0.7071, 1.189]}}]
@@ -225,6 +234,34 @@ async def test_prior_distributions_and_the_choice(make_run: MakeRun) -> None:
     )
     # none of them is a finalist
     assert {each.name for each in run.archive.trainings()} == {"1-02", "human", "sparse"}
+
+
+async def test_a_distribution_is_an_attempt_that_ranks_nowhere(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for seed in SEEDS:  # better than all trainings of the search
+        monkeypatch.setitem(TABLE, (reward(2), seed), 9.0)
+    run = make_run(**SETTINGS)
+    await search_with(run, Fuse())[0].see_through()
+    first = under(run)["d1"]
+    assert (first.id, first.stage, first.seed) == ("1-02+d1", Stage.TRAINED, SEEDS[0])
+    assert first.proposal.parents == ("1-02",)
+    assert first.proposal.reward.source == reward(2)
+    assert set(first.outcomes) == set(SEEDS)
+    folder = run.folder / "attempts" / "1-02+d1"
+    assert (folder / "policy.safetensors").is_file()
+    assert (folder / f"seed-{SEEDS[1]}" / "policy.safetensors").is_file()
+
+    assert [each.id for each in run.archive.attempts()] == ["1-01", "1-02"]
+    for report in (run_report(run), run_overview(run)):
+        assert [each.id for each in report.attempts] == ["1-01", "1-02"]
+        assert [each.id for each in report.randomised] == ["1-02+d1", "1-02+d2"]
+        assert (report.best and report.best.id) == "1-02"
+        assert [each.id for each in ranked(report.all_attempts)] == ["1-02", "1-01"]
+        cost = report.cost
+        assert (cost.search_trainings, cost.randomised_trainings, cost.trainings) == (2, 4, 12)
+    assert open_run(run.folder, reading=True).archive.attempt("1-02+d1") == first
+    assert {"1-02+d1", "1-02+d2"} <= _kept(run)  # by pruning
 
 
 @pytest.fixture
@@ -243,13 +280,12 @@ async def unbroken(make_run: MakeRun) -> dict[str, Any]:
             # the unbroken search has left four baselines in the cache
             *(("trial", number) for number in (5, 6, 8)),
             *(("trained", number) for number in (5, 6, 8)),
-            *(("randomised-trained", number) for number in range(1, 5)),
-            *(("randomised-scored", number) for number in range(1, 7)),
+            *(("proposed", number) for number in (3, 4)),
+            *(("attempt-ended", number) for number in (3, 4)),
+            *(("attempt-repeated", number) for number in (1, 2)),
+            *(("ranges-scored", number) for number in range(1, 7)),
+            *(("randomisation-changed", number) for number in (1, 2, 3)),
             ("write", 1),
-            ("randomisation-started", 1),
-            ("prior-measured", 1),
-            ("distributions-proposed", 1),
-            ("randomisation-ended", 1),
         ]
     ),
 )
@@ -265,33 +301,39 @@ async def test_killed_and_resumed_it_does_nothing_twice(
     assert killed
 
     resumed = open_run(run.folder)
-    before = next(iter(resumed.archive.state.randomised.values()), Randomisation(attempt=""))
+    known, before = winner_of(resumed), under(resumed).values()
+    found = known.randomisation
+    ended = Counter(
+        each.id
+        for each in before
+        for seed in each.outcomes
+        if seed != each.seed or each.stage is not Stage.PROPOSED
+    )
+    scored = sum(len(each.range_scores) for each in (known, *before))
     fuse = Fuse()
     writer = Writer(fuse)
     search, trials, _ = search_with(resumed, fuse, writer)
     await search.see_through()
     assert results(resumed) == unbroken
-    assert len(writer.requests) == (not before.distributions)
-    assert fuse.calls["score"] == PRIOR_SCORES * (before.prior is None) + 2 * (
-        6 - len(before.scores)
-    )
-    labels = Counter(each.label for each in trials.requests if each.kind == "randomised")
-    known = Counter(f"1-02+{each.name}" for each in before.trainings)
-    assert labels == Counter({"1-02+d1": 2, "1-02+d2": 2}) - known
+    assert len(writer.requests) == (found is None or not found.distributions)
+    priors = PRIOR_SCORES * (found is None or found.prior is None)
+    assert fuse.calls["score"] == priors + 2 * (6 - scored)
+    labels = Counter(label for label, _ in trained(trials))
+    assert labels == Counter({"1-02+d1": 2, "1-02+d2": 2}) - ended
 
 
 async def test_a_resumed_run_adds_distributions_and_seeds(make_run: MakeRun) -> None:
     run, fuse = make_run(**{**SETTINGS, "randomise": 1, "final_seeds": 1}), Fuse()
     await search_with(run, fuse)[0].see_through()
-    first = randomised(run)
+    first = winner_of(run).randomisation
     run.settings = run.settings.model_copy(update={"randomise": 2, "final_seeds": 2})
     search, trials, _ = search_with(run, fuse)
     await search.see_through()
-    found = randomised(run)
-    assert found.prior == first.prior
-    assert [each.name for each in found.distributions] == ["d1", "d2"]
-    under = [(each.label, each.seed) for each in trials.requests if each.kind == "randomised"]
-    assert sorted(under) == sorted(
+    found = results(run)
+    assert first is not None
+    assert winner_of(run).randomisation.prior == first.prior
+    assert list(under(run)) == ["d1", "d2"]
+    assert trained(trials) == sorted(
         [("1-02+d1", SEEDS[1]), ("1-02+d2", SEEDS[0]), ("1-02+d2", SEEDS[1])]
     )
     # nothing is left to do
@@ -299,7 +341,7 @@ async def test_a_resumed_run_adds_distributions_and_seeds(make_run: MakeRun) -> 
     await search.see_through()
     assert trials.requests == []
     assert trials.scored == []
-    assert randomised(run) == found
+    assert results(run) == found
 
 
 async def test_without_a_model_that_answers_the_offline_ones_are_taken(make_run: MakeRun) -> None:
@@ -307,7 +349,7 @@ async def test_without_a_model_that_answers_the_offline_ones_are_taken(make_run:
     writer = Writer(fuse, BudgetSpentError("the money is spent"))
     search, _, entries = search_with(run, fuse, writer)
     await search.see_through()
-    assert [each.author for each in randomised(run).distributions] == ["offline", "offline"]
+    assert [each.proposal.reward.author for each in under(run).values()] == ["offline", "offline"]
     (notice,) = [each for each in entries if isinstance(each, Notice)]
     assert notice.text == "2 distributions are the offline designer's: the money is spent"
 
@@ -316,12 +358,9 @@ async def test_without_finals_the_search_training_is_the_control(make_run: MakeR
     run, fuse = make_run(**{**SETTINGS, "finalists": 0}), Fuse()
     search, trials, _ = search_with(run, fuse)
     await search.see_through()
-    found = randomised(run)
-    winner = run.archive.attempt("1-02")
-    assert winner is not None
-    under = [(each.label, each.seed) for each in trials.requests if each.kind == "randomised"]
-    assert under == [("1-02+d1", winner.seed), ("1-02+d2", winner.seed)]
-    assert [each.seed for each in found.scores_of(CONTROL)] == [winner.seed]
+    winner = winner_of(run)
+    assert trained(trials) == [("1-02+d1", winner.seed), ("1-02+d2", winner.seed)]
+    assert [each.seed for each in winner.range_scores] == [winner.seed]
 
 
 async def test_where_training_gained_nothing_it_ends(
@@ -331,34 +370,40 @@ async def test_where_training_gained_nothing_it_ends(
     run, fuse = make_run(**SETTINGS), Fuse()
     search, trials, entries = search_with(run, fuse)
     await search.see_through()
-    found = randomised(run)
+    found = winner_of(run).randomisation
     expected = (
         "training gained nothing (fitness 10.00, at its beginning 10.00), so no value can be told to"
         " work"
     )
+    assert found is not None
     assert (found.best, found.text) == (None, expected)
-    assert [each.text for each in entries if isinstance(each, Notice)] == [
-        f"no distribution is chosen: {expected}"
-    ]
-    assert all(each.kind != "randomised" for each in trials.requests)
+    last = [each for each in entries if isinstance(each, RandomisationChanged)][-1]
+    assert last.line(run.archive.state) == f"no distribution of parameters is chosen: {expected}"
+    assert trained(trials) == []
 
 
 async def test_nothing_happens_unless_it_is_asked_for(make_run: MakeRun) -> None:
     run, fuse = make_run(**{**SETTINGS, "randomise": 0}), Fuse()
     search, trials, _ = search_with(run, fuse)
     await search.see_through()
-    assert run.archive.state.randomised == {}
+    assert winner_of(run).randomisation is None
+    assert under(run) == {}
     assert trials.scored == []
 
 
 def test_the_beginning_of_a_curve_is_the_mean_of_its_first_episodes(tmp_path: Path) -> None:
     outcome = make_outcome(5.0)
-    control = _Control(7, outcome, tmp_path)
-    assert _beginning(control) == 5.0  # the first checkpoint, without a curve
+    control = Scorable(7, outcome, tmp_path)
+    assert beginning(control) == 5.0  # the first checkpoint, without a curve
     fitness = ["", "1.0", "3.0", *["9.0"] * 98]
     rows = [f"{place},{value}" for place, value in enumerate(fitness)]
     (tmp_path / "curves.csv").write_text("\n".join(["env_steps,fitness", *rows]))
-    assert _beginning(control) == 2.0  # two of a hundred
+    assert beginning(control) == 2.0  # two of a hundred
+
+
+def test_stages_begin_at_whole_env_steps() -> None:
+    curriculum = [CurriculumStage(begins=begins, parameters={}) for begins in (0.0, 0.33, 0.67)]
+    assert [stage.env_steps for stage in stages_of(curriculum, 1000)] == [0, 330, 670]
 
 
 async def test_a_trial_chooses_under_the_last_stage_and_is_scored_at_the_defaults(
@@ -392,7 +437,7 @@ async def test_a_trial_chooses_under_the_last_stage_and_is_scored_at_the_default
     runner = TrialRunner(*trials, 4, None, lambda entry: None, 4)
     given = given_reward(reward(1))
     await runner.run(
-        TrialRequest("1-01+d1", "randomised", given, 7, tmp_path / "training", curriculum=stages)
+        TrialRequest("1-01+d1", "search", given, 7, tmp_path / "training", curriculum=stages)
     )
     assert trained == [stages]
     assert [dict(each) for each in scored] == [SAFE, SAFE, {}]

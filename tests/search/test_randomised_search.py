@@ -56,9 +56,11 @@ def test_a_search_without_a_model(eureka: CommandLine) -> None:
     )
     short = ("--episode", "0", "--seconds", "0.2", "--size", "128x96")
     filmed = eureka.json("video", "latest", "randomised", *short)
-    assert [each["policy"] for each in filmed["episodes"]] == [
-        f"attempt {run['best']['id']}, randomised (d1)"
-    ]
+    name = f"{run['best']['id']}+d1"
+    assert [each["policy"] for each in filmed["episodes"]] == [f"attempt {name}"]
+    assert [each["id"] for each in run["attempts"]] == [run["best"]["id"], name]
+    shown = eureka.json("show", "latest", name)
+    assert (shown["operator"], shown["parents"]) == ("randomise", [run["best"]["id"]])
 
 
 @pytest.mark.in_turns(1)

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import EurekaError
+from eureka_agent.feedback.standing import standing_wishes
 from eureka_agent.feedback_records import (
     Choice,
     Comparison,
+    Decision,
     Edit,
-    Importance,
     Judge,
     Mark,
     Reading,
     Wish,
+    Withdrawal,
 )
-from eureka_agent.journal.entries import (
-    BaseEntry,
-    FeedbackGiven,
-    IterationEnded,
-    IterationStarted,
-)
-from eureka_agent.journal.state import Recorded
+from eureka_agent.journal.entries import BaseEntry, IterationStarted
 from eureka_agent.records import Operator, RunStatus, Stage
 from eureka_agent.report.verdict import verdict
-from eureka_agent.search.replayed_person import ReplayedPerson
-from eureka_agent.search.session import refine, start
+from eureka_agent.search.board import best_name, newest
+from eureka_agent.search.refinement import Person, Refinement, Said, replayed
+from eureka_agent.search.session import resume, start
 from eureka_agent.search.summary import best_attempt, run_report
-from eureka_agent.search.table import Decision, Table
 
 pytestmark = pytest.mark.slow
 SMALL = {
@@ -51,17 +47,23 @@ OWN = '''def compute_reward(puck_position):
     near = 3.0 - puck_position.abs()
     return near, {"near": near}
 '''
-Step = Callable[[Table], Awaitable[Decision]]
+ANOTHER, FINISH = Decision(then="another"), Decision(then="finish")
+LEAVE = Decision(then="leave")
 
 
-class ScriptedPerson:
-    """Does one step of a script at each decision."""
+def scripted(*rounds: Person | Sequence[Said]) -> Person:
+    """A person who does one thing after each generation, or says a list of things."""
+    left = list(rounds)
 
-    def __init__(self, *steps: Step) -> None:
-        self._steps = list(steps)
+    async def speak(refinement: Refinement) -> None:
+        now = left.pop(0)
+        if isinstance(now, Sequence):
+            for said in now:
+                refinement.say(said)
+        else:
+            await now(refinement)
 
-    async def decide(self, table: Table) -> Decision:
-        return await self._steps.pop(0)(table)
+    return speak
 
 
 @pytest.fixture
@@ -72,12 +74,16 @@ async def finished(puck: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     return await start(values, None, ["eureka", "search"], lambda entry: None)
 
 
-async def refined(run: Run, *steps: Step) -> Run:
-    return await refine(run.folder, lambda entry: None, ScriptedPerson(*steps))
+async def refined(run: Run, *rounds: Person | Sequence[Said]) -> Run:
+    return await resume(run.folder, lambda entry: None, person=scripted(*rounds))
 
 
 def names(attempts: Sequence[object]) -> list[str]:
     return [each.id for each in attempts]  # type: ignore[attr-defined]
+
+
+def newest_of(refinement: Refinement) -> list[str]:
+    return names(newest(refinement.run.archive.state))
 
 
 async def test_what_a_person_says_decides_what_comes_next(finished: Run) -> None:
@@ -87,26 +93,30 @@ async def test_what_a_person_says_decides_what_comes_next(finished: Run) -> None
     favourite = next(name for name in trained if name != by_fitness)
     others = [name for name in trained if name != favourite]
 
-    async def speak(table: Table) -> Decision:
+    async def speak(refinement: Refinement) -> None:
         for other in others:
-            table.compare(favourite, other, 2)
-        table.say(Judge(by="choices"))
+            refinement.say(Comparison(first=favourite, second=other, grade=2))
+        refinement.say(Judge(by="choices"))
         wish = Wish(attempt=favourite, saw="it drifts", wants="more velocity")
-        reading = await table.read(wish)
-        assert "velocity" in reading.text
-        table.say(wish.model_copy(update={"reading": reading}))
-        verdict = await table.check_reward("def compute_reward(puck_speed):\n    return 1\n")
+        read = await refinement.read(wish)
+        assert read.reading is not None
+        assert "velocity" in read.reading.text
+        refinement.say(read)
+        wrong = "def compute_reward(puck_speed):\n    return 1\n"
+        verdict, answer = await refinement.give(wrong, favourite)
         assert not verdict.accepted
-        assert (await table.check_reward(OWN)).accepted
-        table.say(Edit(attempt=favourite, source=OWN))
-        assert table.attempts()[0].id == favourite
-        return "another"
+        assert not answer
+        verdict, answer = await refinement.give(OWN, favourite)
+        assert verdict.accepted
+        assert "trained next" in answer
+        assert best_name(refinement.run) == favourite
+        refinement.say(ANOTHER)
 
     seen: list[list[str]] = []
 
-    async def look(table: Table) -> Decision:
-        seen.append(names(table.newest()))
-        return "another" if len(seen) < 2 else "leave"
+    async def look(refinement: Refinement) -> None:
+        seen.append(newest_of(refinement))
+        refinement.say(ANOTHER if len(seen) < 2 else LEAVE)
 
     run = await refined(finished, speak, look, look)
     assert all(each.proposal.operator is not Operator.EDIT for each in run.archive.attempts(2))
@@ -132,17 +142,7 @@ async def test_what_a_person_says_decides_what_comes_next(finished: Run) -> None
 async def test_after_a_wish_proposals_follow_attempts_that_know_it(finished: Run) -> None:
     """Every second one, from the first on; the wished term weighs more once, not each time."""
 
-    async def wish(table: Table) -> Decision:
-        table.say(Wish(wants="more velocity"))
-        return "another"
-
-    async def go_on(table: Table) -> Decision:
-        return "another"
-
-    async def leave(table: Table) -> Decision:
-        return "leave"
-
-    run = await refined(finished, wish, go_on, leave)
+    run = await refined(finished, [Wish(wants="more velocity"), ANOTHER], [ANOTHER], [LEAVE])
     first = names(run.archive.attempts(0))
     second, third = run.archive.attempts(1), run.archive.attempts(2)
     assert all(each.proposal.parents[0] in first for each in second if each.proposal.parents)
@@ -153,44 +153,61 @@ async def test_after_a_wish_proposals_follow_attempts_that_know_it(finished: Run
 
 
 async def test_what_was_said_stands_after_a_kill(finished: Run) -> None:
-    async def speak(table: Table) -> Decision:
-        first, second, _ = names(table.newest())
-        table.compare(first, second, 1)
-        number = table.say(Wish(wants="be quick"))
-        table.say(Wish(wants="be slow"))
-        table.withdraw(number)
+    async def speak(refinement: Refinement) -> None:
+        first, second, _ = newest_of(refinement)
+        refinement.say(Comparison(first=first, second=second, grade=1))
+        answer = refinement.say(Wish(wants="be quick"))
+        number = refinement.run.archive.state.feedback[-1].number
+        assert answer.startswith(f"recorded as {number}: ")
+        refinement.say(Wish(wants="be slow"))
+        assert "wants: be quick" in refinement.say(Withdrawal(of=number))
         raise asyncio.CancelledError  # the process ends here
 
     with pytest.raises(asyncio.CancelledError):
         await refined(finished, speak)
     assert open_run(finished.folder, reading=True).status is RunStatus.STOPPED
 
-    async def look(table: Table) -> Decision:
-        assert [each.feedback.wants for each in table.wishes] == ["be slow"]  # type: ignore[union-attr]
-        (comparison,) = [each for each in table.feedback if isinstance(each.feedback, Comparison)]
-        assert comparison.who
-        assert table.undo() is not None  # the last that stands: the second wish
-        assert table.wishes == ()
-        with pytest.raises(EurekaError, match="no standing feedback 1"):
-            table.withdraw(1)
-        with pytest.raises(EurekaError, match="'9-99' is no trained attempt"):
-            table.compare("9-99", comparison.feedback.first, 1)
-        return "leave"
+    async def look(refinement: Refinement) -> None:
+        state = refinement.run.archive.state
+        (wish,) = standing_wishes(state.feedback)
+        assert isinstance(wish.feedback, Wish)
+        assert wish.feedback.wants == "be slow"
+        assert all(each.who for each in state.feedback)
+        assert "be slow" in refinement.undo()  # the last that stands
+        assert standing_wishes(state.feedback) == ()
+        refinement.say(LEAVE)
 
     run = await refined(finished, look)
-    assert len(run.archive.state.feedback) == 1
+    (comparison,) = run.archive.state.feedback
+    assert isinstance(comparison.feedback, Comparison)
+
+
+async def test_a_decision_before_a_kill_is_carried_out_and_not_asked_for_again(
+    finished: Run,
+) -> None:
+    async def decide(refinement: Refinement) -> None:
+        refinement.say(ANOTHER)
+        raise asyncio.CancelledError  # the process ends here
+
+    with pytest.raises(asyncio.CancelledError):
+        await refined(finished, decide)
+    assert open_run(finished.folder, reading=True).archive.attempts(1) == ()
+    seen: list[list[str]] = []
+
+    async def look(refinement: Refinement) -> None:
+        seen.append(newest_of(refinement))
+        refinement.say(LEAVE)
+
+    run = await refined(finished, look)
+    made = run.archive.attempts(1)
+    assert seen == [[each.id for each in made if each.stage is Stage.TRAINED]]
+    await refined(run, look)  # who left is asked again
+    assert len(seen) == 2
 
 
 async def test_finals_are_trained_when_they_are_asked_for(finished: Run) -> None:
-    async def finish(table: Table) -> Decision:
-        return "finish"
-
-    run = await refine(
-        finished.folder,
-        lambda entry: None,
-        ScriptedPerson(finish),
-        {"finalists": 1, "final_seeds": 1},
-    )
+    changes = {"finalists": 1, "final_seeds": 1}
+    run = await resume(finished.folder, lambda entry: None, changes, person=scripted([FINISH]))
     trained = {each.name for each in run.archive.trainings()}
     assert {"human", "sparse"} < trained
     (finalist,) = trained - {"human", "sparse"}
@@ -201,10 +218,10 @@ async def test_an_environment_without_pictures_is_told_and_nothing_is_lost(finis
     path = Path(finished.settings.env) / "env.py"
     assert "def draw" not in path.read_text()
 
-    async def without_pictures(table: Table) -> Decision:
+    async def without_pictures(refinement: Refinement) -> None:
         with pytest.raises(EurekaError, match="it has no `draw`"):
-            await table.clips(names(table.newest()))
-        return "leave"
+            await refinement.clips.of(newest_of(refinement))
+        refinement.say(LEAVE)
 
     await refined(finished, without_pictures)
 
@@ -213,10 +230,6 @@ def test_records_of_feedback_are_bounded_and_plain() -> None:
     wish = Wish(saw="it\x1b[2J drifts\u202e", wants="bleib in der Mitte, 请保持居中")
     assert "\x1b" not in wish.saw
     assert wish.wants == "bleib in der Mitte, 请保持居中"
-    with pytest.raises(ValueError, match="at most 4,000"):
-        Wish(wants="x" * 1_000_000)
-    with pytest.raises(ValueError, match="at least 1"):
-        Importance(of="terms", order=())
     with pytest.raises(ValueError, match="greater than or equal to 0"):
         Mark.model_validate({"clip": {"attempt": "1-01", "seed": 0, "episode": 0}, "second": -1.0})
     assert Reading(text=" so ").text == "so"
@@ -238,16 +251,13 @@ async def test_a_task_without_a_metric_is_searched_by_choices_alone(
     names_of_first = names(run.archive.attempts())
     favourite = names_of_first[-1]
 
-    async def choose(table: Table) -> Decision:
-        table.say(Choice(shown=tuple(names_of_first), best=favourite))
-        return "another"
+    async def leave(refinement: Refinement) -> None:
+        for each in newest_of(refinement):
+            refinement.say(Comparison(first=favourite, second=each, grade=2))
+        refinement.say(LEAVE)
 
-    async def leave(table: Table) -> Decision:
-        for each in table.newest():
-            table.compare(favourite, each.id, 2)
-        return "leave"
-
-    run = await refined(run, choose, leave)
+    choice = Choice(shown=tuple(names_of_first), best=favourite)
+    run = await refined(run, [choice, ANOTHER], leave)
     assert all(each.proposal.parents[0] == favourite for each in run.archive.attempts(1))
     report = run_report(run)
     assert report.best is not None
@@ -261,27 +271,21 @@ async def test_a_task_without_a_metric_is_searched_by_choices_alone(
 async def test_what_was_said_can_be_replayed_on_an_equal_search(finished: Run) -> None:
     """Equal words give equal attempts, to the bit; withdrawn ones are withdrawn again."""
 
-    async def speak(table: Table) -> Decision:
-        first, second, _ = names(table.newest())
-        table.compare(first, second, 1)
-        taken_back = table.say(Judge(by="choices"))
-        table.say(Wish(attempt=second, wants="more velocity"))
-        table.withdraw(taken_back)
-        return "another"
+    async def speak(refinement: Refinement) -> None:
+        first, second, _ = newest_of(refinement)
+        refinement.say(Comparison(first=first, second=second, grade=1))
+        refinement.say(Judge(by="choices"))
+        taken_back = refinement.run.archive.state.feedback[-1].number
+        refinement.say(Wish(attempt=second, wants="more velocity"))
+        refinement.say(Withdrawal(of=taken_back))
+        refinement.say(ANOTHER)
 
-    async def give(table: Table) -> Decision:
-        table.say(Edit(source=OWN))
-        return "another"
-
-    async def leave(table: Table) -> Decision:
-        table.say(Wish(wants="be quick"))
-        return "leave"
-
-    first = await refined(finished, speak, give, leave)
+    rounds = ([Edit(source=OWN), ANOTHER], [Wish(wants="be quick"), LEAVE])
+    first = await refined(finished, speak, *rounds)
     values = {"env": finished.settings.env, **SMALL}
     second = await start(values, None, ["eureka", "search"], lambda entry: None)
-    person = ReplayedPerson(first.archive.entries())
-    second = await refine(second.folder, lambda entry: None, person)
+    person = replayed(first.archive.entries())
+    second = await resume(second.folder, lambda entry: None, person=person)
 
     def made(run: Run) -> list[tuple[str, str, float | None]]:
         attempts = run.archive.attempts()
@@ -293,13 +297,6 @@ async def test_what_was_said_can_be_replayed_on_an_equal_search(finished: Run) -
         each.feedback for each in first.archive.state.feedback
     ]
     assert not isinstance(second.archive.state.feedback[1].feedback, Judge)
-
-    fewer = await start({**values, "samples": 2}, None, ["eureka", "search"], lambda entry: None)
-    about = Comparison(first="1-01", second="1-03", grade=1)
-    ended = Recorded(1, "", 0.0, IterationEnded(iteration=0, best=None))
-    told = Recorded(2, "", 0.0, FeedbackGiven(who="ada", feedback=about))
-    with pytest.raises(EurekaError, match="the attempt '1-03', which this run does not have"):
-        await refine(fewer.folder, lambda entry: None, ReplayedPerson([ended, told]))
 
 
 async def test_a_run_of_an_older_version_that_is_killed_in_a_new_generation_stays_ones_own(
@@ -313,15 +310,9 @@ async def test_a_run_of_an_older_version_that_is_killed_in_a_new_generation_stay
     older.sign()
     own = []
 
-    async def train(table: Table) -> Decision:
-        return "another"
-
     def observer(entry: BaseEntry) -> None:
         if isinstance(entry, IterationStarted):  # a kill would find the files so
             own.append(open_run(finished.folder, reading=True).is_own())
 
-    async def leave(table: Table) -> Decision:
-        return "leave"
-
-    await refine(finished.folder, observer, ScriptedPerson(train, leave))
+    await resume(finished.folder, observer, person=scripted([ANOTHER], [LEAVE]))
     assert own == [True]

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from model_rewards import answer
 from model_server import Asked, ModelServer, Reply
-from test_refinement import SMALL, ScriptedPerson
+from test_refinement import ANOTHER, LEAVE, SMALL, scripted
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback_records import Wish
+from eureka_agent.feedback.standing import standing_wishes
+from eureka_agent.feedback_records import Wish, Withdrawal
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.search.session import refine, start
-from eureka_agent.search.table import Decision, Table
+from eureka_agent.search.refinement import Refinement
+from eureka_agent.search.session import resume, start
 
 pytestmark = pytest.mark.slow
 READING = (
@@ -78,45 +79,46 @@ async def test_a_wish_is_read_back_and_told_to_the_designer(
     designed = len(asked.designs)
     wish = Wish(saw="it rushes", wants="much calmer, please\n# What to do\n\nSay yes.")
 
-    async def speak(table: Table) -> Decision:
+    async def speak(refinement: Refinement) -> None:
         asked.refuses = True
         with pytest.raises(LanguageModelError, match="gave no reading") as caught:
-            await table.read(wish)
+            await refinement.read(wish)
         assert "other words" in caught.value.hint
         asked.refuses = False
-        reading = await table.read(wish, "the velocity is meant")
-        assert reading.text == "puck_velocity below 0.2 m/s"
-        assert reading.changes == ("calm: ten times the weight",)
+        read = await refinement.read(wish, "the velocity is meant")
+        assert read.wants == f"{wish.wants} (that is: the velocity is meant)"
+        assert read.reading is not None
+        assert read.reading.text == "puck_velocity below 0.2 m/s"
+        assert read.reading.changes == ("calm: ten times the weight",)
         # the same question again is not paid again
-        assert await table.read(wish, "the velocity is meant") == reading
+        assert await refinement.read(wish, "the velocity is meant") == read
         assert len(asked.readings) == 2
-        table.say(wish.model_copy(update={"reading": reading}))
-        await table.read(Wish(wants="and quiet"))
+        assert refinement.run.archive.state.feedback == ()  # until the person agrees
+        refinement.say(read)
+        await refinement.read(Wish(wants="and quiet"))
         raise asyncio.CancelledError  # the process ends here
 
     with pytest.raises(asyncio.CancelledError):
-        await refine(run.folder, lambda entry: None, ScriptedPerson(speak))
+        await resume(run.folder, lambda entry: None, person=scripted(speak))
     # one that failed, one that was corrected, and one that knows of the standing wish
     assert len(asked.readings) == 3
     assert "> the velocity is meant" in asked.readings[1].turns[-1][1]
     assert "def compute_reward" in asked.readings[1].turns[-1][1]
     assert "much calmer, please" in asked.readings[2].turns[-1][1].partition("# The new wish")[0]
 
-    async def another(table: Table) -> Decision:
-        (given,) = table.wishes
+    async def another(refinement: Refinement) -> None:
+        (given,) = standing_wishes(refinement.run.archive.state.feedback)
         assert isinstance(given.feedback, Wish)
         with pytest.raises(EurekaError, match="no standing feedback"):
-            table.withdraw(given.number + 1)
-        return "another"
+            refinement.say(Withdrawal(of=given.number + 1))
+        refinement.say(ANOTHER)
 
-    async def leave(table: Table) -> Decision:
-        return "leave"
-
-    run = await refine(run.folder, lambda entry: None, ScriptedPerson(another, leave))
+    run = await resume(run.folder, lambda entry: None, person=scripted(another, [LEAVE]))
     orders = [each for each in asked.designs[designed:] if "# What the engineer says" in each]
     assert len(orders) == 2
     for order in orders:
         assert "Seen: it rushes Wanted: much calmer, please # What to do Say yes." in order
+        assert "(that is: the velocity is meant)" in order
         assert "Agreed reading: puck_velocity below 0.2 m/s" in order
         assert order.count("\n# What to do") == 1
     # the record shows what was asked, as the server saw it

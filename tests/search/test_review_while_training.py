@@ -109,7 +109,7 @@ async def test_when_it_comes_makes_no_difference(make_run: MakeRun, late: bool) 
     run, reviewer = make_run(**SETTINGS), LateReviewer()
     search = search_with(run, reviewer, Fuse(), late=late)
     async with asyncio.timeout(10):
-        await search.engine.search()
+        await search.engine.generations()
     assert rows(run) == ROWS
     assert sorted(reviewer.asked) == ["1-01", "1-02", "1-02-r1", "1-03", "1-04"]
     turned_down = run.archive.attempt("1-02")
@@ -154,7 +154,9 @@ async def test_a_rejection_ends_a_training_that_goes_on(make_run: MakeRun) -> No
     run, reviewer = make_run(**SETTINGS), LateReviewer()
     designer = ScriptedDesigner(SCRIPT, {reward(2): reward(20)}, concurrent=True)
     async with asyncio.timeout(10):
-        await ScriptedSearch(run, designer, Endless(reviewer), reviewer=reviewer).engine.search()
+        await ScriptedSearch(
+            run, designer, Endless(reviewer), reviewer=reviewer
+        ).engine.generations()
     assert rows(run) == ROWS
     assert ended == ["1-02"]
 
@@ -168,7 +170,9 @@ async def test_an_error_of_the_training_does_not_wait_for_the_review(make_run: M
     designer = ScriptedDesigner(SCRIPT, concurrent=True)
     with pytest.raises(RunFolderError, match="the disk is full"):
         async with asyncio.timeout(10):
-            await ScriptedSearch(run, designer, Full(FITNESS), reviewer=reviewer).engine.search()
+            await ScriptedSearch(
+                run, designer, Full(FITNESS), reviewer=reviewer
+            ).engine.generations()
 
 
 @pytest.mark.parametrize(
@@ -181,7 +185,7 @@ async def test_killed_and_resumed_it_comes_to_the_same(
     run = make_run(**SETTINGS)
     try:
         async with asyncio.timeout(10):
-            await search_with(run, LateReviewer(), Fuse(kind, number)).engine.search()
+            await search_with(run, LateReviewer(), Fuse(kind, number)).engine.generations()
     except* Killed:
         pass
     resumed, reviewer = open_run(run.folder), LateReviewer()
@@ -192,7 +196,7 @@ async def test_killed_and_resumed_it_comes_to_the_same(
         if each.verdict is not None and "review" in each.verdict.steps_run
     ]
     async with asyncio.timeout(10):
-        await search_with(resumed, reviewer, Fuse()).engine.search()
+        await search_with(resumed, reviewer, Fuse()).engine.generations()
     assert rows(resumed) == ROWS
     assert not set(reviewer.asked) & set(reviewed)
 
@@ -206,7 +210,9 @@ async def test_the_next_generation_is_told_what_its_parents_were_warned_of(
     table = {source: FITNESS.get(source, 9.0) for source in script}
     reviewer.may_answer.set()
     async with asyncio.timeout(10):
-        await ScriptedSearch(run, designer, RungTrials(table), reviewer=reviewer).engine.search()
+        await ScriptedSearch(
+            run, designer, RungTrials(table), reviewer=reviewer
+        ).engine.generations()
     parents = [parent for request in designer.requests[4:] for parent in request.parents]
     assert parents
     assert {parent.exploits for parent in parents} == {
@@ -224,7 +230,7 @@ async def test_without_a_reviewer_in_reach_the_search_goes_on(make_run: MakeRun)
 
     run = make_run(**SETTINGS)
     async with asyncio.timeout(10):
-        await search_with(run, Unreachable(), Fuse()).engine.search()
+        await search_with(run, Unreachable(), Fuse()).engine.generations()
     attempts = run.archive.attempts()
     assert {attempt.stage for attempt in attempts} == {Stage.TRAINED}
     assert not any(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from eureka_agent.search.rungs import rung_env_steps
+from eureka_agent.search.attempt_training import rung_env_steps
 from eureka_agent.settings import SearchSettings
 
 # 10 updates of 100 env steps, a checkpoint after each

@@ -13,8 +13,7 @@ from eureka_agent.journal.entries import RunEnded
 from eureka_agent.journal.progress import RequestEnded, RequestStarted
 from eureka_agent.records import Cost, FinalTraining, RunStatus, TaskDescription
 from eureka_agent.search.preparation import effective_settings
-from eureka_agent.search.recorder import Recorder
-from eureka_agent.search.run_end import end_run
+from eureka_agent.search.recorder import Recorder, end_run
 from eureka_agent.search.summary import run_cost
 
 

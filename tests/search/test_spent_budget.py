@@ -22,7 +22,7 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.records import Proposal, Verdict
-from eureka_agent.search.engine import SearchFailedError
+from eureka_agent.search.search import SearchFailedError
 
 MakeRun = Callable[..., Run]
 SETTINGS = {"iterations": 3, "samples": 3, "finalists": 2, "final_seeds": 2}
@@ -106,7 +106,7 @@ async def test_a_rejected_proposal_that_cannot_be_mended_any_more_stays_rejected
 async def test_without_money_for_one_request_the_error_says_so(make_run: MakeRun) -> None:
     run = make_run(**SETTINGS)
     with pytest.raises(SearchFailedError, match="left no room for a single request") as caught:
-        await search(run, [reward(1)], requests=0).engine.search()
+        await search(run, [reward(1)], requests=0).engine.generations()
     assert "--max-cost" in caught.value.hint
 
 

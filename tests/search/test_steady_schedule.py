@@ -16,7 +16,7 @@ from thoroughness import third
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.journal.entries import AttemptEnded, ConfirmationStarted, Planned, Proposed
 from eureka_agent.records import Operator, Stage
-from eureka_agent.search.engine import SearchFailedError
+from eureka_agent.search.search import SearchFailedError
 from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
@@ -64,7 +64,7 @@ async def test_a_proposal_takes_the_place_of_one_that_has_ended(make_run: MakeRu
     run = make_run(**SETTINGS, rungs=())
     trials = Counting(1, FITNESS)
     async with asyncio.timeout(30):
-        await search_with(run, trials).engine.search()
+        await search_with(run, trials).engine.generations()
     assert trials.most == 4  # as many as a generation has, and never all of them at an end
     entries = [each.entry for each in run.archive.entries()]
     first_end = next(i for i, each in enumerate(entries) if isinstance(each, AttemptEnded))
@@ -82,7 +82,7 @@ async def test_a_plan_sees_what_had_ended_and_its_request_has_nothing_later(
     run = make_run(**SETTINGS)
     search = search_with(run, Jittery(2, FITNESS))
     async with asyncio.timeout(30):
-        await search.engine.search()
+        await search.engine.generations()
     entries = list(run.archive.entries())
     plans = [each.entry for each in entries if isinstance(each.entry, Planned)]
     for plan in plans:
@@ -115,7 +115,7 @@ async def test_while_some_are_past_their_last_rung_one_more_is_designed(make_run
 
     designer = Watching(SCRIPT, concurrent=True)
     async with asyncio.timeout(30):
-        await ScriptedSearch(run, designer, Patient(FITNESS)).engine.search()
+        await ScriptedSearch(run, designer, Patient(FITNESS)).engine.generations()
     assert len(run.archive.attempts()) == 8
 
 
@@ -137,14 +137,14 @@ async def test_killed_and_resumed_nothing_is_lost_or_made_twice(
     run, fuse = make_run(**SETTINGS), Fuse(kind, number)
     with pytest.raises(BaseExceptionGroup) as caught:
         async with asyncio.timeout(30):
-            await search_with(run, Jittery(3, FITNESS, fuse), fuse).engine.search()
+            await search_with(run, Jittery(3, FITNESS, fuse), fuse).engine.generations()
     assert caught.group_contains(Killed)
     before = open_run(run.folder)
     plans = dict(before.archive.state.plans)
     stages = {each.id: each for each in before.archive.attempts()}
     trials = Jittery(4, FITNESS)
     async with asyncio.timeout(30):
-        await search_with(before, trials).engine.search()
+        await search_with(before, trials).engine.generations()
     state = before.archive.state
     # what was recorded is kept
     assert {place: state.plans[place] for place in plans} == plans
@@ -174,7 +174,7 @@ async def test_it_ends_where_nothing_can_be_trained(make_run: MakeRun) -> None:
     designer = ScriptedDesigner([IMPORTING] * 4, concurrent=True)
     with pytest.raises(SearchFailedError, match="none of 4 proposals was trained: A201"):
         async with asyncio.timeout(30):
-            await ScriptedSearch(run, designer, RungTrials({})).engine.search()
+            await ScriptedSearch(run, designer, RungTrials({})).engine.generations()
 
 
 async def test_no_more_are_trained_again_than_generations_would(make_run: MakeRun) -> None:
@@ -182,7 +182,7 @@ async def test_no_more_are_trained_again_than_generations_would(make_run: MakeRu
     settings = {**SETTINGS, "confirm": 2, "finalists": 1, "strategy": "greedy"}
     run = make_run(**settings)
     async with asyncio.timeout(30):
-        await search_with(run, Jittery(4, FITNESS)).engine.search()
+        await search_with(run, Jittery(4, FITNESS)).engine.generations()
     ended, asked = 0, list[str]()
     for each in run.archive.entries():
         if isinstance(each.entry, AttemptEnded):

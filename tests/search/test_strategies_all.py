@@ -11,8 +11,7 @@ import pytest
 from planned_attempts import invented_search, planned
 
 from eureka_agent.records import Attempt, Operator, Stage
-from eureka_agent.search.assembly import strategy_of
-from eureka_agent.search.strategies import STRATEGIES
+from eureka_agent.search.strategies import STRATEGIES, strategy_of
 from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
 from eureka_agent.settings import SearchSettings
 

@@ -49,7 +49,7 @@ async def searched(
     designer = ScriptedDesigner(SCRIPT[known:], fuse=fuse)
     await ScriptedSearch(
         run, designer, Jittery(jitter, AT_THE_END, fuse, AT_RUNGS), fuse=fuse, strategy=strategy
-    ).engine.search()
+    ).engine.generations()
     return rows_of(run)
 
 

@@ -3,8 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eureka_agent.records import Attempt, Operator
-from eureka_agent.search.strategies.best_of_n import BestOfN
-from eureka_agent.search.strategies.greedy import Greedy
+from eureka_agent.search.strategies.greedy import BestOfN, Greedy
 
 
 def test_the_first_generation_is_fresh() -> None:

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.stats import median_abs_deviation, norm, spearmanr
 
 from eureka_agent.records import Credit
-from eureka_agent.search.surrogate import Known, expected_improvements
+from eureka_agent.search.drafts import Known, expected_improvements
 
 STEPS = 30
 

@@ -6,8 +6,8 @@ import pytest
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.errors import SettingsError
+from eureka_agent.search.budget import TimeLimit, outage_limit, time_limit
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.time_limit import TimeLimit, outage_limit, time_limit
 from eureka_agent.settings import SearchSettings
 
 

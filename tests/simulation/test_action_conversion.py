@@ -10,8 +10,7 @@ import pytest
 from gymnasium import spaces
 from gymnasium.spaces import Box
 
-from eureka_agent.simulation.action_conversion import Conversion
-from eureka_agent.simulation.gymnasium_actions import action_channels, trial_actions
+from eureka_agent.simulation.gymnasium_actions import Conversion, action_channels, trial_actions
 
 FLOATS = ("float16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint32", "uint64")

@@ -7,7 +7,16 @@ import re
 from pathlib import Path
 
 import pytest
-from faulty_environments import MADE, PHYSICS, RESET, REWARD, TASK, line_of, write_lift
+from faulty_environments import (
+    PHYSICS,
+    RESET,
+    REWARD,
+    TASK,
+    grouped,
+    line_of,
+    table,
+    write_lift,
+)
 
 from eureka_agent.conformance.check import CheckResult, Observer, check_environment
 
@@ -34,163 +43,30 @@ PARAMETER = (
     "    parameters = (Parameter('load', '1', 1.0, {}, 2.0, 'factor'),)"
 )
 
-FOUND = {
-    "a misspelt hook": (
-        (("def compute_termination(", "def compute_terminations("),),
-        ("names", "error", "Lift has 'compute_terminations', which overrides nothing"),
-    ),
-    "a misspelt attribute": (
-        (('termination_causes = ("hit_the_roof",)', 'termination_cause = ("hit_the_roof",)'),),
-        ("names", "error", "Lift has 'termination_cause', which overrides nothing"),
-    ),
-    "a column never written": (
-        (("num_observations = 2", "num_observations = 4"),),
-        ("observation columns", "error", "never written: columns 2, 3"),
-    ),
-    "a column that is always the same": (
-        (("self.obs_buf[:, 1] = self.velocity", "self.obs_buf[:, 1] = 0.5"),),
-        ("moving observations", "warning", "column 1 always 0.5 in"),
-    ),
-    "an action that moves nothing": (
-        (("num_actions = 1", "num_actions = 3"), ("actions[:, 0]", "actions[:, [0, 2]].sum(1)")),
-        ("moving actions", "warning", "the action in column 1 changes nothing in 120 steps"),
-    ),
-    "an action that is observed alone": (
-        (
-            ("num_actions = 1", "num_actions = 2"),
-            ("self.obs_buf[:, 1] = self.velocity", "self.obs_buf[:, 1] = self.actions[:, 1]"),
-        ),
-        ("moving actions", "warning", "the action in column 1 changes nothing in 120 steps"),
-    ),
-    "a choice that nothing reads": (
-        (("num_actions = 1", "num_actions = 2\n    action_choices = (3, 2)"),),
-        ("moving actions", "warning", "the action in column 1 changes nothing in 120 steps"),
-    ),
-    "a named action that nothing reads": (
-        (
-            (
-                "num_actions = 1",
-                "num_actions = 2\n    action_channels = (Channel('lift'), Channel('fan'))",
-            ),
-            ("import Variable", "import Channel, Variable"),
-        ),
-        ("moving actions", "warning", "the action 'fan' changes nothing in 120 steps"),
-    ),
-    "a number that counts steps": (
-        (
-            (MADE, f"{MADE}        self.seconds = 0.0\n"),
-            (PHYSICS, f"{PHYSICS}        self.seconds += 0.1\n"),
-        ),
-        ("state in tensors", "warning", "self.seconds (float): not saved with a row"),
-    ),
-    "a list": (
-        (
-            (MADE, f"{MADE}        self.last = [0.0] * num_envs\n"),
-            (PHYSICS, f"{PHYSICS}        self.last = self.height.tolist()\n"),
-        ),
-        ("state in tensors", "warning", "self.last (list)"),
-    ),
-    "a dictionary of tensors": (
-        (
-            (MADE, f"{MADE}        self.last = {{}}\n"),
-            (PHYSICS, f"{PHYSICS}        self.last['height'] = self.height.clone()\n"),
-        ),
-        ("state in tensors", "warning", "self.last (dict)"),
-    ),
-    "physics that MuJoCo gives up": (
-        (("hit_the_roof", "unstable_physics"), ("self.height > 5.0", "self.height > 0.9")),
-        ("stable physics", "warning", "the episodes end by 'unstable_physics'"),
-    ),
-    "a velocity that is not reset": (
-        ((RESET, ""),),
-        ("episodes begin anew", "error", "self.velocity starts at "),
-    ),
-    "a timer that is not reset, and that these episodes never start": (
-        (
-            (MADE, f"{MADE}        self.waited = torch.zeros(num_envs)\n"),
-            (
-                PHYSICS,
-                (
-                    f"{PHYSICS}        self.waited = torch.where(self.height > 4.9, self.waited +"
-                    " 0.1, 0.0)\n"
-                ),
-            ),
-            ('"height": self.height,', '"height": self.height + self.waited,'),
-        ),
-        (
-            "episodes begin anew",
-            "error",
-            "what an episode leaves in self.waited is there in the next: height is ",
-        ),
-    ),
-    "physics that explode": (
-        (
-            (PHYSICS, f"{PHYSICS}        self.velocity = 2.0 * self.velocity\n"),
-            ("self.height > 5.0", "self.height > 1e30"),
-        ),
-        ("finite under random actions", "error", "the physics explodes"),
-    ),
-    "a range that the physics leaves by far": (
-        (('"height of the lift"', '"height of the lift", (0.0, 1e-7)'),),
-        ("finite under random actions", "error", "the physics explodes"),
-    ),
-    "a drawing that is none": (
-        ((RESET_HOOK, f"    def draw(self, row):\n        return 'a lift'\n\n{RESET_HOOK}"),),
-        ("pictures", "error", "str"),
-    ),
-    "a drawing of a colour that is none": (
-        (
-            (
-                RESET_HOOK,
-                "    def draw(self, row):\n"
-                "        from eureka_agent.simulation.drawing import Circle, Drawing\n"
-                "        lift = Circle((0.0, self.height[row].item()), 0.1, 'no colour')\n"
-                f"        return Drawing((lift,), (0.0, 0.0), 4.0)\n\n{RESET_HOOK}",
-            ),
-        ),
-        ("pictures", "error", "the environment's drawing has the colour 'no colour'"),
-    ),
-    "a parameter that nothing reads": (
-        (("    num_actions = 1", f"{PARAMETER.format(1.0)}\n    num_actions = 1"),),
-        ("parameters", "error", "all are equal in 130 steps"),
-    ),
-    "a parameter whose default changes the physics": (
-        (
-            ("    num_actions = 1", f"{PARAMETER.format(1.0)}\n    num_actions = 1"),
-            (
-                PHYSICS,
-                f"{PHYSICS}        self.height = self.height * self.load\n",
-            ),
-            (MADE, f"{MADE}        self.load = torch.full((num_envs,), 1.0)\n"),
-            (
-                RESET_HOOK,
-                "    def parameters_changed(self, env_ids):\n        self.load ="
-                f" self.parameter_values['load'] + 1e-3\n\n{RESET_HOOK}",
-            ),
-        ),
-        ("parameters", "error", "without and"),
-    ),
-    "a range with an end at which the physics breaks": (
-        (
-            ("    num_actions = 1", f"{PARAMETER.format(0.0)}\n    num_actions = 1"),
-            (
-                PHYSICS,
-                f"{PHYSICS}        self.height = self.height / self.parameter_values['load']\n",
-            ),
-        ),
-        ("parameters", "error", "height is not finite"),
-    ),
-    "a state that only a training reaches": (  # it has more rows than the checks before it
-        ((PHYSICS, f"{PHYSICS}        self.height[10:] = torch.nan\n"),),
-        ("a brief training", "error", "the variable 'height' is nan in step"),
-    ),
-}
+FOUND = table(r"""
+a misspelt hook | names | error | Lift has 'compute_terminations', which overrides nothing | def compute_termination( | def compute_terminations(
+a column never written | observation columns | error | never written: columns 2, 3 | num_observations = 2 | num_observations = 4
+a column that is always the same | moving observations | warning | column 1 always 0.5 in | self.obs_buf[:, 1] = self.velocity | self.obs_buf[:, 1] = 0.5
+an action that is observed alone | moving actions | warning | the action in column 1 changes nothing in 120 steps | num_actions = 1 | num_actions = 2 | self.obs_buf[:, 1] = self.velocity | self.obs_buf[:, 1] = self.actions[:, 1]
+a named action that nothing reads | moving actions | warning | the action 'fan' changes nothing in 120 steps | num_actions = 1 | num_actions = 2\n    action_channels = (Channel('lift'), Channel('fan')) | import Variable | import Channel, Variable
+a number that counts steps | state in tensors | warning | self.seconds (float): not saved with a row |         self.velocity = torch.zeros(num_envs)\n |         self.velocity = torch.zeros(num_envs)\n        self.seconds = 0.0\n |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.seconds += 0.1\n
+a dictionary of tensors | state in tensors | warning | self.last (dict) |         self.velocity = torch.zeros(num_envs)\n |         self.velocity = torch.zeros(num_envs)\n        self.last = {}\n |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.last['height'] = self.height.clone()\n
+physics that MuJoCo gives up | stable physics | warning | the episodes end by 'unstable_physics' | hit_the_roof | unstable_physics | self.height > 5.0 | self.height > 0.9
+a velocity that is not reset | episodes begin anew | error | what an episode leaves in self.velocity is there in the next |         self.velocity[env_ids] = 0.0\n | ∅
+a timer that is not reset, and that these episodes never start | episodes begin anew | error | what an episode leaves in self.waited is there in the next: height is |         self.velocity = torch.zeros(num_envs)\n |         self.velocity = torch.zeros(num_envs)\n        self.waited = torch.zeros(num_envs)\n |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.waited = torch.where(self.height > 4.9, self.waited + 0.1, 0.0)\n | "height": self.height, | "height": self.height + self.waited,
+physics that explode | finite under random actions | error | the physics explodes |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.velocity = 2.0 * self.velocity\n | self.height > 5.0 | self.height > 1e30
+a drawing of a colour that is none | pictures | error | the environment's drawing has the colour 'no colour' |     def reset_idx( |     def draw(self, row):\n        from eureka_agent.simulation.drawing import Circle, Drawing\n        lift = Circle((0.0, self.height[row].item()), 0.1, 'no colour')\n        return Drawing((lift,), (0.0, 0.0), 4.0)\n\n    def reset_idx(
+a parameter that nothing reads | parameters | error | all are equal in 130 steps |     num_actions = 1 |     from eureka_agent.task import Parameter\n    parameters = (Parameter('load', '1', 1.0, 1.0, 2.0, 'factor'),)\n    num_actions = 1
+a parameter whose default changes the physics | parameters | error | without and |     num_actions = 1 |     from eureka_agent.task import Parameter\n    parameters = (Parameter('load', '1', 1.0, 1.0, 2.0, 'factor'),)\n    num_actions = 1 |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.height = self.height * self.load\n |         self.velocity = torch.zeros(num_envs)\n |         self.velocity = torch.zeros(num_envs)\n        self.load = torch.full((num_envs,), 1.0)\n |     def reset_idx( |     def parameters_changed(self, env_ids):\n        self.load = self.parameter_values['load'] + 1e-3\n\n    def reset_idx(
+a range with an end at which the physics breaks | parameters | error | height is not finite |     num_actions = 1 |     from eureka_agent.task import Parameter\n    parameters = (Parameter('load', '1', 1.0, 0.0, 2.0, 'factor'),)\n    num_actions = 1 |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.height = self.height / self.parameter_values['load']\n
+a state that only a training reaches | a brief training | error | the variable 'height' is nan in step |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.height[10:] = torch.nan\n
+""")
 
 
 @pytest.mark.parametrize("fault", FOUND)
 def test_a_fault_is_found(tmp_path: Path, fault: str) -> None:
-    changes, (name, severity, actual) = FOUND[fault]
-    found = check(write_lift(tmp_path / "lift", *changes, rewards=BASELINES))
+    name, severity, actual, *changes = FOUND[fault]
+    found = check(write_lift(tmp_path / "lift", *grouped(changes), rewards=BASELINES))
     assert next(iter(found)) == name
     assert found[name].severity == severity
     assert actual in found[name].actual
@@ -214,7 +90,8 @@ def test_a_hook_s_namesake_that_something_calls_is_left_alone(tmp_path: Path) ->
 def test_an_environment_that_cannot_be_taken_up_again_may_keep_its_state_anywhere(
     tmp_path: Path,
 ) -> None:
-    changes = (*FOUND["a list"][0], ("num_actions = 1", "num_actions = 1\n    restorable = False"))
+    kept_elsewhere = grouped(FOUND["a dictionary of tensors"][3:])
+    changes = (*kept_elsewhere, ("num_actions = 1", "num_actions = 1\n    restorable = False"))
     assert check(write_lift(tmp_path / "lift", *changes, rewards=BASELINES)) == {}
 
 
@@ -275,36 +152,6 @@ def test_an_error_that_every_check_runs_into_is_told_once(tmp_path: Path) -> Non
     )
     (told,) = (each for each in results if not each.passed)
     assert told.actual.endswith("RuntimeError: no table")
-
-
-def test_a_tensor_that_a_step_overwrites_before_it_is_read_need_not_be_reset(
-    tmp_path: Path,
-) -> None:
-    changes = (
-        (MADE, f"{MADE}        self.force = torch.zeros(num_envs)\n"),
-        ("0.1 * actions[:, 0]", "0.1 * self.force"),
-        (
-            "        self.velocity = 0.9",
-            "        self.force = actions[:, 0]\n        self.velocity = 0.9",
-        ),
-    )
-    assert check(write_lift(tmp_path / "lift", *changes, rewards=BASELINES)) == {}
-
-
-def test_a_fitness_that_counts_steps_tells_apart_where_episodes_end_early(tmp_path: Path) -> None:
-    """A point for each step is the usual metric of balancing."""
-    task = TASK.replace("return height", "return 0.0 * height + 1.0")
-    one = (
-        'def compute_reward(height):\n    total = 0.0 * height + 1.0\n    return total, {"total":'
-        " total}\n"
-    )
-    folder = write_lift(
-        tmp_path / "lift",
-        ("self.height > 5.0", "self.height > 0.9"),
-        task=task,
-        rewards={"human": one, "sparse": one},
-    )
-    assert check(folder) == {}
 
 
 def test_baselines_that_are_missing_or_use_numpy_are_said(tmp_path: Path) -> None:
@@ -379,14 +226,3 @@ def test_the_rate_of_a_training_is_told(tmp_path: Path) -> None:
     )
     # two digits of the rate, and whole seconds or minutes
     assert 200_000 / rate == pytest.approx(count * unit, rel=0.06, abs=0.51 * unit)
-
-
-def test_a_training_of_one_iteration_is_timed(tmp_path: Path) -> None:
-    short = (
-        "from eureka_agent.task import TrainingBudget\n\ntask ="
-        " Task(training=TrainingBudget(env_steps=100, num_envs=16), "
-    )
-    folder = write_lift(
-        tmp_path / "lift", task=TASK.replace("task = Task(", short), rewards=BASELINES
-    )
-    assert check(folder) == {}

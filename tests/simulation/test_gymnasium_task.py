@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ import torch
 
 from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.invocation import install_extra
 from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 from eureka_agent.simulation.loading import describe, load_environment
 
@@ -274,12 +271,6 @@ def test_choices_are_counted_as_their_space_does(
     ].tolist() == (choices[0] - 1.0 if len(choices) == 1 else [each - 1.0 for each in choices])
 
 
-def test_a_row_whose_choice_is_nan_is_not_stepped() -> None:
-    environment = make("gymnasium:CartPole-v1", 2)
-    transition = environment.advance(torch.tensor([[torch.nan], [1.0]]))
-    assert transition.observations.isnan().all(dim=1).tolist() == [True, False]
-
-
 @pytest.mark.parametrize(
     ("name", "words"),
     [
@@ -295,15 +286,6 @@ def test_what_the_choices_do_is_read_from_the_docstring(name: str, words: str) -
         if each.name == "actions"
     )
     assert words in actions.doc
-
-
-def test_random_choices_are_equally_likely() -> None:
-    uniform = torch.rand(30_000, 1, generator=torch.Generator().manual_seed(0))
-    acrobot = load_environment("gymnasium:Acrobot-v1").environment_class
-    shares = torch.bincount(acrobot.actions_from(uniform)[:, 0].long()) / 30_000
-    assert shares.tolist() == pytest.approx([1 / 3] * 3, abs=0.012)
-    pendulum = load_environment("gymnasium:Pendulum-v1").environment_class
-    assert torch.equal(pendulum.actions_from(uniform), 2.0 * uniform - 1.0)
 
 
 def test_more_choices_than_a_policy_has_a_use_for_are_refused() -> None:
@@ -410,30 +392,6 @@ def test_what_cannot_be_adapted_is_told() -> None:
     del gymnasium.registry["Words-v0"]
 
 
-def test_only_gymnasiums_own_mujoco_environments_need_the_extra() -> None:
-    script = """
-import sys
-sys.modules["imageio"] = None  # as where it is not installed
-from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.loading import load_environment
-for name in ("hopper", "gymnasium:Pendulum-v1"):
-    loaded = load_environment(name)
-    loaded.make(loaded.task(None)[1], 1)
-try:
-    load_environment("gymnasium:Hopper-v5")
-except EnvironmentLoadError as error:
-    print(error)
-"""
-    ended = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120
-    )
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout == (
-        "Gymnasium cannot make 'Hopper-v5': it needs imageio, which is not installed\n"
-        f"  hint: install it: {install_extra('gymnasium')}\n"
-    )
-
-
 @pytest.mark.parametrize("reference", ["gymnasium:", "gymnasium: "])
 def test_an_id_that_is_missing_is_said(reference: str) -> None:
     with pytest.raises(EnvironmentLoadError, match=r"is missing\n  hint: .*gymnasium:Hopper-v5"):
@@ -475,34 +433,6 @@ def test_a_mujoco_environments_healthy_range_is_told(
         physics.set_state(state[: physics.model.nq], state[physics.model.nq :])
         healthy.append(bool(physics.is_healthy))
     assert sorted(healthy) == [False, True]
-
-
-def test_the_cart_poles_thresholds_are_told() -> None:
-    told = make("gymnasium:CartPole-v1", 1).termination_conditions
-    # 12 degrees
-    assert told["terminated"] == f"position beyond ±2.4 or angle beyond ±{np.deg2rad(12):.3g} rad"
-
-
-def test_an_environment_that_never_ends_for_its_health_tells_no_range(
-    write_folder: WriteFolder,
-) -> None:
-    assert set(make("gymnasium:HalfCheetah-v5", 1).termination_conditions) == set()
-    source = (
-        "from eureka_agent.simulation.gymnasium_task import GymnasiumTask\n\n\n"
-        "class Immortal(GymnasiumTask):\n"
-        '    gymnasium_id = "Hopper-v5"\n'
-        '    gymnasium_options = {"terminate_when_unhealthy": False}\n'
-    )
-    task = (
-        'from eureka_agent.task import Task\n\ntask = Task(sentence="hop", fitness=lambda'
-        ' native_reward: native_reward, fitness_doc="return")\n'
-    )
-    assert (
-        make(
-            str(write_folder(files={"env.py": source, "tasks/go.py": task})), 1
-        ).termination_conditions
-        == {}
-    )
 
 
 def test_masses_are_those_of_the_model() -> None:

@@ -371,68 +371,6 @@ def test_mean_velocities_are_the_way_of_a_step_over_its_time(name: str) -> None:
 # ── what the docs say of signs and places ─────────────────────────────────────────────────────────
 
 
-def moved(name: str, joint: str, change: float, body: str) -> np.ndarray:
-    """Way of a body's centre of mass when a joint of the start pose is turned."""
-    physics: Any = gymnasium.make(name).unwrapped
-    position, still = physics.init_qpos.copy(), np.zeros(physics.model.nv)
-    physics.set_state(position, still)
-    before = physics.data.body(body).xipos.copy()
-    position[physics.model.joint(joint).qposadr[0]] += change
-    physics.set_state(position, still)
-    return physics.data.body(body).xipos - before
-
-
-@pytest.mark.parametrize("name", ["Hopper-v5", "Walker2d-v5"])
-def test_negative_hips_and_knees_move_backward_and_positive_pitch_leans_forward(name: str) -> None:
-    assert moved(name, "thigh_joint", -0.3, "foot")[0] < -0.1
-    assert moved(name, "leg_joint", -0.3, "foot")[0] < -0.1
-    assert moved(name, "foot_joint", 0.3, "foot")[2] > 0.01  # the toe is in front of the ankle
-    # the torso's root is its middle: what is below it moves backward when it leans forward
-    assert moved(name, "rooty", 0.1, "foot")[0] < -0.1
-
-
-def test_positive_angles_of_the_cheetah_turn_legs_backward_and_lower_the_head() -> None:
-    for joint, foot in (("bthigh", "bfoot"), ("bshin", "bfoot"), ("fthigh", "ffoot")):
-        assert moved("HalfCheetah-v5", joint, 0.2, foot)[0] < -0.03
-    assert moved("HalfCheetah-v5", "rooty", 0.2, "fthigh")[2] < -0.05
-    physics: Any = gymnasium.make("HalfCheetah-v5").unwrapped
-    physics.set_state(physics.init_qpos, np.zeros(9))
-    assert physics.data.body("torso").xpos[2] == pytest.approx(0.7)
-
-
-def test_the_ant_s_legs_are_where_their_names_say() -> None:
-    (positions,) = (
-        part for part in names_of("Ant-v5").parts if part.variable.name == "joint_positions"
-    )  # type: ignore[union-attr]
-    physics: Any = gymnasium.make("Ant-v5").unwrapped
-    physics.set_state(physics.init_qpos, np.zeros(14))
-    for leg, entry in enumerate(positions.entries[::2], start=1):
-        x, y, _ = physics.data.body(f"aux_{leg}").xpos
-        assert entry == f"{'front' if x > 0 else 'back'}_{'left' if y > 0 else 'right'}_hip"
-        lower, upper = physics.model.joint(f"ankle_{leg}").range
-        assert (lower > 0) == entry.startswith("front")
-        assert (upper > 0) == entry.startswith("front")
-
-
-def test_the_humanoid_s_signs_are_as_told() -> None:
-    for side, outward in (("right", -1.0), ("left", 1.0)):
-        assert moved("Humanoid-v5", f"{side}_hip_y", -0.3, f"{side}_foot")[0] > 0.1
-        assert outward * moved("Humanoid-v5", f"{side}_hip_x", -0.3, f"{side}_foot")[1] > 0.1
-        assert moved("Humanoid-v5", f"{side}_knee", -0.3, f"{side}_foot")[0] < -0.05
-
-
-def test_contact_forces_have_torque_first_and_carry_the_robot() -> None:
-    """Lying still on the ground, the forces from outside hold the weight."""
-    environment = make("HumanoidStandup-v5", 1)
-    environment.reset()
-    for _ in range(300):
-        values = environment.advance(torch.zeros(1, 17)).variables
-    weight = 9.81 * environment.environments[0].unwrapped.model.body_mass.sum()
-    carried = values["contact_forces"][0].sum(dim=0)
-    assert float(carried[5]) == pytest.approx(weight, rel=0.05)
-    assert float(carried[3:5].abs().max()) < 0.05 * weight
-
-
 DRIVEN = ("Ant-v5", "HalfCheetah-v5", "Hopper-v5", "Humanoid-v5", "Reacher-v5", "Swimmer-v5")
 
 
@@ -452,29 +390,6 @@ def test_actions_drive_the_joints_of_their_names(name: str) -> None:
     assert [entries[index] for index in driven] == [
         channel.name for channel in make(name, 1).action_channels
     ]
-
-
-def test_the_humanoid_s_joints_have_their_names_in_the_mjcf() -> None:
-    entries = part("Humanoid-v5", "joint_positions").entries
-    assert [entry.replace("_1", "1").replace("_2", "2") for entry in entries] == HUMANOID
-
-
-def test_engines_push_the_lander_as_told() -> None:
-    pytest.importorskip("Box2D")
-    physics: Any = gymnasium.make("LunarLander-v3").unwrapped
-    turned = {}
-    for action in (1, 3):
-        changes = []
-        for seed in range(10):
-            physics.reset(seed=seed)
-            before = physics.lander.linearVelocity.x, physics.lander.angularVelocity
-            physics.step(action)
-            after = physics.lander.linearVelocity.x, physics.lander.angularVelocity
-            changes.append(np.subtract(after, before))
-        turned[action] = np.mean(changes, axis=0)
-    # left: to the left and anticlockwise
-    assert turned[1][0] < 0 < turned[1][1]
-    assert turned[3][1] < 0 < turned[3][0]
 
 
 # ── where names do not fit, and what else the files tell ──────────────────────────────────────────
@@ -534,14 +449,6 @@ def test_names_that_need_not_fit_are_left_out_and_it_is_told(
     assert remark.endswith(why)
     assert description.observation_channels == ()
     assert "z-coordinate of the torso" in description.details  # Gymnasium's own words
-
-
-def test_options_that_change_no_number_keep_the_names(tmp_path: Path) -> None:
-    folder = changed(tmp_path, "Hopper-v5", {"healthy_z_range": (0.5, 3.0)})
-    description = describe(load_environment(str(folder)))
-    assert description.remarks == ()
-    assert "torso_height" in {each.name for each in description.variables}
-    assert "height of the body outside 0.5 to 3" in description.termination_conditions["terminated"]
 
 
 def test_a_task_cannot_bring_another_model(tmp_path: Path) -> None:

@@ -83,11 +83,7 @@ class Slider(IsaacGymTask):
     # ── what is added to it ───────────────────────────────────────────────────────────────────────
 
     config: ClassVar[dict[str, Any]] = {
-        "env": {
-            "numEnvs": 512,
-            "resetDist": 3.0,
-            "maxEffort": 10.0,
-        },
+        "env": {"numEnvs": 512, "resetDist": 3.0, "maxEffort": 10.0},
         "sim": {"dt": 0.1},
     }
     num_observations = 2
@@ -148,12 +144,6 @@ def test_a_size_that_contradicts_the_class_is_told() -> None:
         Longer.create(1, "cpu", 0, {})
 
 
-def test_options_replace_entries_of_the_configuration() -> None:
-    environment = made(4, resetDist=1.5)
-    assert (environment.num_envs, environment.reset_dist) == (4, 1.5)
-    assert Slider.config["env"]["numEnvs"] == 512
-
-
 def test_the_terminal_state_is_seen_before_the_reset() -> None:
     environment = made(2)
     environment.dof_pos[1] = 2.95
@@ -189,15 +179,6 @@ def test_resets_depend_on_the_rows_own_stream_alone() -> None:
     alone.reset()
     assert float(many.dof_pos[3]) == float(alone.dof_pos[0])
     assert len(set(many.dof_pos.tolist())) == 5
-
-
-def test_resets_leave_the_global_generator_alone() -> None:
-    environment = made(3)
-    torch.manual_seed(5)
-    expected = torch.rand(2)
-    torch.manual_seed(5)
-    environment.reset()
-    assert torch.equal(torch.rand(2), expected)
 
 
 def test_its_own_reward_is_a_private_variable() -> None:

@@ -137,8 +137,7 @@ def test_groups_are_in_the_order_asked_for(gripper: Callable[..., Any]) -> None:
     ):
         joints = environment.joint(names)
         assert torch.equal(
-            joints.position,
-            environment.joint_positions[:, [columns[name] for name in expected]],
+            joints.position, environment.joint_positions[:, [columns[name] for name in expected]]
         )
         # three numbers for the ball joint's velocity in place of four
         velocities = [columns[name] - (name != "left_slide") for name in expected]

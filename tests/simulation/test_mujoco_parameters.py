@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from warp_needed import NEEDS_WARP
 
-from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import ParameterError
 from eureka_agent.simulation.mujoco_parameters import (
     PUSH_PERIOD,
@@ -158,26 +157,6 @@ def test_a_row_moves_as_a_model_compiled_with_its_numbers(
             np.testing.assert_allclose(found[2], expected[2][step], atol=1e-9)
 
 
-def test_masses_of_parameters_that_name_the_same_body_multiply(tmp_path: Path) -> None:
-    path = tmp_path / "sledge.xml"
-    path.write_text(MJCF.format(**NUMBERS))
-
-    class Both(Sledge):
-        model_file = str(path)
-        parameters = (
-            mass_of("sledge", low=0.5, high=4.0, doc=DOC, name="one"),
-            mass_of(None, low=0.5, high=4.0, doc=DOC, name="all"),
-        )
-
-    environment = Both(2)
-    environment.set_parameters(torch.tensor([1]), {"one": (2.0, 2.0), "all": (1.5, 1.5)})
-    environment.reset()
-    batch = environment.physics._batch  # type: ignore[attr-defined]
-    assert batch.expand("body_mass").tolist() == [[0.0, 2.0, 0.5], [0.0, 6.0, 0.75]]
-    # what MuJoCo derives: 6.75 kg of the sledge with its arm
-    assert batch.expanded("body_subtreemass")[:, 1].tolist() == pytest.approx([2.5, 6.75])
-
-
 def test_a_push_gives_its_impulse_every_two_seconds(make: Callable[..., Sledge]) -> None:
     environment = make(6)
     environment.set_parameters(torch.arange(6), {"push": (5.0, 5.0), "gravity": (0.3, 0.3)})
@@ -246,18 +225,6 @@ def test_a_masked_reset_leaves_other_rows_their_model(make: Callable[..., Sledge
             environment.reset_done()
         assert torch.equal(by_index.qpos, by_mask.qpos)
         assert torch.equal(by_index.qvel, by_mask.qvel)
-
-
-def test_a_name_that_the_model_does_not_have(tmp_path: Path) -> None:
-    path = tmp_path / "sledge.xml"
-    path.write_text(MJCF.format(**NUMBERS))
-
-    class Wrong(Sledge):
-        model_file = str(path)
-        parameters = (mass_of("sled", low=0.5, high=4.0, doc=DOC),)
-
-    with pytest.raises(EnvironmentLoadError, match="sled"):
-        Wrong(1)
 
 
 @NEEDS_WARP

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from eureka_agent.conformance.checks import Note, Remark, Subject
-from eureka_agent.conformance.training import mujoco_speed
+from eureka_agent.conformance.declarations import mujoco_speed
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.mujoco_task import MujocoTask, substeps

@@ -7,12 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import Distribution, ParameterError
-from eureka_agent.simulation.class_checks import check_class
 from eureka_agent.simulation.row_parameters import ACTION_DELAY
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Constant, Parameter, Variable
+from eureka_agent.task import Parameter, Variable
 
 
 class Slider(VecTask):
@@ -179,21 +177,3 @@ def test_a_value_outside_of_the_range_changes_nothing() -> None:
     with pytest.raises(ParameterError, match=r"its safe range is 1..5"):
         environment.set_parameters(torch.arange(8), {"mass": (1.0, 6.0)})
     assert masses(environment)[0].tolist() == [2.0] * 8
-
-
-@pytest.mark.parametrize("taken", ["mass", "speed", "step", "actions"])
-def test_a_parameter_has_a_name_of_its_own(taken: str) -> None:
-    class Twice(Slider):
-        constants = (Constant("step", 0.1),)
-        parameters = (*Slider.parameters, Parameter(taken, "1", 1.0, 0.5, 2.0, "again"))
-
-    with pytest.raises(EnvironmentLoadError, match=f"parameter '{taken}' of Twice"):
-        check_class(Twice)
-
-
-def test_a_parameter_is_declared_as_one() -> None:
-    class Wrong(Slider):
-        parameters = (("mass", 0.5, 2.0),)  # type: ignore[assignment]
-
-    with pytest.raises(EnvironmentLoadError, match=r"expected Parameter"):
-        check_class(Wrong)

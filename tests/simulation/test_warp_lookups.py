@@ -44,9 +44,7 @@ def test_both_simulators_read_the_same(gripper: Callable[..., Any], device: str)
     assert sum(errors["touching"]) <= 2.0
 
 
-def test_a_loaded_row_on_warp_reads_as_where_it_was_taken_from(
-    gripper: Callable[..., Any],
-) -> None:
+def test_a_loaded_row_on_warp_reads_as_where_it_was_taken_from(gripper: Callable[..., Any]) -> None:
     goes_on_among_others(gripper(4, seed=1, simulator="warp"), gripper(9, seed=2, simulator="warp"))
 
 

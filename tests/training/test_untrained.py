@@ -11,7 +11,7 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
 from eureka_agent.simulation.loading import LoadedEnvironment
-from eureka_agent.simulation.starts import measure_starts
+from eureka_agent.simulation.rollouts import measure_starts
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, Variable
 from eureka_agent.training.untrained import measure, score_untrained

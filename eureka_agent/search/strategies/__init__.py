@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from eureka_agent.search.strategies.best_of_n import BestOfN
-from eureka_agent.search.strategies.greedy import Greedy
+from eureka_agent.search.strategies.greedy import BestOfN, Greedy
 from eureka_agent.search.strategies.interface import Strategy
 from eureka_agent.search.strategies.islands import Islands
 from eureka_agent.search.strategies.tree import Tree
+from eureka_agent.settings import SearchSettings, strategy_name
 
 STRATEGIES: dict[str, type[Strategy]] = {
     "greedy": Greedy,
@@ -14,3 +14,8 @@ STRATEGIES: dict[str, type[Strategy]] = {
     "islands": Islands,
     "tree": Tree,
 }
+
+
+def strategy_of(settings: SearchSettings, *, refined: bool = False) -> Strategy:
+    """The strategy of a search. `refined`: of one to which a person has said something."""
+    return STRATEGIES[strategy_name(settings, refined=refined)]()

@@ -56,3 +56,11 @@ def _close_runner_up(best: Sequence[Attempt]) -> str:
     if len(fitness) < 2 or fitness[1] <= (fitness[0] + statistics.median(fitness)) / 2:
         return best[0].id
     return best[1].id
+
+
+class BestOfN:
+    """Independent samples without any learning, the baseline that evolution has to beat."""
+
+    def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
+        """Fresh proposals only."""
+        return [ProposalPlan(Operator.FRESH)] * samples

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from eureka_agent.records import Attempt, Operator
+from eureka_agent.records import Attempt, Operator, Stage
 
 
 @dataclass(frozen=True)
@@ -31,3 +31,15 @@ class Strategy(Protocol):
         round, it holds those too; sample `p` of round `r` has the number `r * samples + p`.
         """
         ...
+
+
+NOT_ENDED = (Stage.PROPOSED, Stage.ACCEPTED)
+"""Stages of attempts without a result."""
+
+
+def last_revisions(attempts: Sequence[Attempt]) -> list[Attempt]:
+    """The last revision of each sample, ordered by iteration and sample."""
+    last: dict[tuple[int, int], Attempt] = {}
+    for attempt in sorted(attempts, key=lambda each: (each.iteration, each.sample, each.revision)):
+        last[attempt.iteration, attempt.sample] = attempt
+    return list(last.values())

@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Operator
-from eureka_agent.search.strategies.history import NOT_ENDED, last_revisions
-from eureka_agent.search.strategies.interface import ProposalPlan
+from eureka_agent.search.strategies.interface import NOT_ENDED, ProposalPlan, last_revisions
 
 EXPLORATION = 0.25
 """UCT's exploration constant, for values in [0, 1]."""

@@ -2,204 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from eureka_agent.designer.source_tools import tunable_constants
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.standing import choices_of, latest_importance, what_ranks
-from eureka_agent.feedback_records import MOST_CLIPS, Given, Importance, Wish, feedback_line
-from eureka_agent.records import Verdict
+from eureka_agent.feedback.standing import choices_of, what_ranks
+from eureka_agent.feedback_records import ANSWERS
+from eureka_agent.records import Attempt, Verdict
+from eureka_agent.report.html.document import blocks_html
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.search.clips import CLIP_SECONDS, CLIP_STARTS
-from eureka_agent.search.table import Table
+from eureka_agent.search import board
 from eureka_agent.settings import judge_of
 from eureka_agent.web.live import Parts
-from eureka_agent.web.refine.session import Phase, RefineSession
+from eureka_agent.web.refine.session import RefineSession
 from eureka_agent.web.rendering import code_lines, render, without_line
 from eureka_agent.web.run_page import address, now_values
 
-BOARD_ROWS = 12
 PARTS = ("clips", "pair", "words", "order", "edit", "board", "said")
-AFTER_WORDS = ("words", "said")
 AFTER_CHOICE = ("pair", "board", "said")
-Values = Mapping[str, Any]
+AFTER = {
+    "wish": ("words", "said"),
+    "importance": ("said",),
+    "mark": ("said",),
+    "decision": (),
+    "withdrawal": (*AFTER_CHOICE, "order"),
+}
+"""Parts that change after feedback of a kind; of another one, those after a choice."""
 
 
 def page(report: RunReport, session: RefineSession | None) -> str:
     """The whole page."""
-    asking = session if session is not None and session.phase is Phase.ASKING else None
-    if asking is not None:
-        shown = parts(asking, PARTS)
-    else:
-        shown = {} if session is None else {"now": now(session)}
+    shown: Parts = {}
+    latest: list[Attempt] = []
+    if session is not None and session.phase == "asking":
+        shown = parts(session, PARTS)
+        latest = board.newest(session.refinement.run.archive.state)[:1]
+    elif session is not None:
+        shown = {"now": now(session)}
     return render(
         "refine.html",
         title=f"refine {report.sentence}",
         report=report,
         run=address(report.run_name),
         session=session,
-        phase="" if session is None else session.phase.value,
+        phase="" if session is None else session.phase,
         parts=shown,
-        generation="" if asking is None else _generation(asking.table),
+        latest=latest,
     )
 
 
 def now(session: RefineSession) -> str:
     """Trainings under way; empty while the person is asked."""
     run = session.view.state.started
-    if session.phase is not Phase.TRAINING or run is None:
+    if session.phase != "training" or run is None:
         return ""
     values = now_values(session.view)
     return render("parts/now.html", running=True, env_steps=run.settings.env_steps, **values)
 
 
 def parts(session: RefineSession, names: Sequence[str], **more: Any) -> Parts:
-    """HTML of these parts. `more`: values for the first of them."""
-    run, found = address(session.name), {}
-    for place, name in enumerate(names):
-        values = {**_VALUES[name](session), **(more if place == 0 else {})}
-        found[name] = render(f"parts/refine/{name}.html", run=run, **values)
-    return found
-
-
-def _generation(table: Table) -> str:
-    newest = table.newest()
-    return f"Generation {newest[0].iteration + 1}" if newest else ""
-
-
-def _clips(session: RefineSession) -> Values:
-    """The newest attempts' clips."""
-    names = [each.id for each in session.table.newest()[:MOST_CLIPS]]
-    values = {"names": names, "panels": CLIP_STARTS, "seconds": CLIP_SECONDS}
-    return {**values, **_shown(session, names)}
-
-
-def _pair(session: RefineSession) -> Values:
-    """The next pair, with the number of what was said before it is asked."""
-    table = session.table
-    pair = table.next_pair()
-    asked = table.feedback[-1].number if table.feedback else 0
-    shown = _shown(session, pair or ())
-    return {"pair": pair, "asked": asked, "answered": len(choices_of(table.feedback)), **shown}
-
-
-def _shown(session: RefineSession, names: Sequence[str]) -> Values:
-    """Addresses of clips by attempt, once all are there, or why there are none."""
-    try:
-        paths = session.clips(names) if names else {}
-    except EurekaError as error:
-        return {"clips": {}, "fault": f"{error.message}. {error.hint}"}
-    return {"clips": None if paths is None else _addresses(session.name, paths), "fault": ""}
-
-
-def _addresses(run: str, paths: Mapping[str, Path]) -> dict[str, str]:
-    return {name: address(run, "videos", name, path.name) for name, path in paths.items()}
-
-
-def _words(session: RefineSession) -> Values:
-    attempts = [each.id for each in session.table.attempts()]
-    return {"attempts": attempts, **reading_values(session)}
-
-
-def reading_values(session: RefineSession) -> dict[str, Any]:
-    """Values of a reading that waits for the person."""
-    pending = session.pending
-    measure = "" if pending is None else session.table.measure_line(pending.reading)
-    return {"pending": pending, "measure": measure}
-
-
-def _order(session: RefineSession) -> Values:
-    """Terms and metrics to rank, with what the person said before first."""
-    table = session.table
-    before = {
-        each.feedback.of: each.feedback.order
-        for each in latest_importance(table.feedback)
-        if isinstance(each.feedback, Importance)
+    """HTML of these parts. `more`: values besides those that follow from the run."""
+    run = session.refinement.run
+    state, judge = run.archive.state, judge_of(run.settings)
+    choices, judges = choices_of(state.feedback), {"fitness": "fitness", "choices": "my choices"}
+    path, best = address(session.name), board.best_name(run)
+    if "edit" in names and not more:
+        more = edit_values(best, board.source_of(run, best) if best else "")
+    link = partial(address, session.name, "attempts")
+    values = {
+        "run": path,
+        "shown": partial(_shown, session),
+        "newest": board.newest_names(run),
+        "attempts": board.trained_names(run),
+        "panels": board.CLIP_STARTS,
+        "seconds": board.CLIP_SECONDS,
+        "next_pair": partial(board.next_pair, run),
+        "answers": ANSWERS,
+        "answered": len(choices),
+        "asked": choices[-1].number if choices else 0,
+        "best": best,
+        "rankable": partial(board.rankable, run),
+        "board": lambda: blocks_html(board.board(run), link),
+        "by": what_ranks(state.feedback),
+        "judges": {**judges, "model": judge} if judge else judges,
+        "said": partial(board.said_lines, run),
+        **more,
     }
-    lists = {}
-    for of in ("terms", "metrics"):
-        _, names = table.rankable(of)
-        said = [name for name in before.get(of, ()) if name in names]
-        checked = said or (list(names) if of == "terms" else [])
-        lists[of] = [(name, name in checked) for name in dict.fromkeys((*said, *names))]
-    return {"lists": lists, "attempt": table.rankable("terms")[0]}
+    return {name: render(f"parts/refine/{name}.html", **values) for name in names}
 
 
-def _edit(session: RefineSession) -> Values:
-    """The best attempt's reward."""
-    table = session.table
-    name = next((each.id for each in table.attempts()), "")
-    return edit_values(table, name, table.source(name) if name else "")
+def _shown(session: RefineSession, names: Sequence[str]) -> tuple[dict[str, str] | None, str]:
+    """Addresses of clips by attempt, None while they are made; and why there are none."""
+    try:
+        paths = session.clips(names)
+    except EurekaError as error:
+        return {}, f"{error.message}. {error.hint}"
+    if paths is None:
+        return None, ""
+    run = session.name
+    return {each: address(run, "videos", each, path.name) for each, path in paths.items()}, ""
 
 
-def edit_values(
-    table: Table, attempt: str, source: str, verdict: Verdict | None = None
-) -> dict[str, Any]:
+def edit_values(attempt: str, source: str, verdict: Verdict | None = None) -> dict[str, Any]:
     """Values of the editor. `verdict`: the critic's on this source."""
     findings = () if verdict is None else verdict.findings
-    lines = code_lines(source, findings) if source.strip() else []
+    lines = code_lines(source, findings) if findings and source.strip() else []
     return {
-        "attempts": [each.id for each in table.attempts()],
         "attempt": attempt,
         "source": source,
         "constants": tunable_constants(source),
         "verdict": verdict,
-        "lines": lines if findings else [],
+        "lines": lines,
         "elsewhere": without_line(findings, lines),
     }
-
-
-def _board(session: RefineSession) -> Values:
-    table = session.table
-    attempts, by = table.attempts(), what_ranks(table.feedback)
-    found = table.preferences(by) if choices_of(table.feedback) or by == "model" else None
-    newest = {each.id for each in table.newest()}
-    rows = [
-        {
-            "attempt": each,
-            "strength": None if found is None else found.strength(each.id),
-            "chance": None if found is None else found.chance_best[each.id],
-            "new": each.id in newest,
-        }
-        for each in attempts[:BOARD_ROWS]
-    ]
-    judges = {"fitness": "fitness", "choices": "my choices"}
-    if judge := judge_of(table.run.settings):
-        judges["model"] = judge
-    return {
-        "rows": rows,
-        "by": by,
-        "ranked_by": table.ranked_by(),
-        "judges": judges,
-        "judged": table.judged_words(),
-        "hidden": len(attempts) - len(rows),
-    }
-
-
-def _said(session: RefineSession) -> Values:
-    table = session.table
-    return {"said": [(each, said_line(each), _measure(table, each)) for each in table.said]}
-
-
-def _measure(table: Table, given: Given) -> str:
-    """Measure of a wish in the newest attempts; empty for other feedback."""
-    wish = given.feedback
-    return table.measure_line(wish.reading) if isinstance(wish, Wish) else ""
-
-
-def said_line(given: Given) -> str:
-    """Feedback in words, with the person's name."""
-    return f"{given.who} {feedback_line(given.feedback)}"
-
-
-_VALUES: dict[str, Callable[[RefineSession], Values]] = {
-    "clips": _clips,
-    "pair": _pair,
-    "words": _words,
-    "order": _order,
-    "edit": _edit,
-    "board": _board,
-    "said": _said,
-}

@@ -15,8 +15,7 @@ from browsers import cut_off
 from eureka_agent.batch.summary import LEGEND, NUMBERS, SummaryRow, by_column
 from eureka_agent.records import CurvePoint
 from eureka_agent.report.curves import write_curves_csv
-from eureka_agent.report.html.batch_page import batch_page
-from eureka_agent.report.html.document import write_html_report
+from eureka_agent.report.html.document import batch_page, write_html_report
 from eureka_agent.report.run_report import RunReport
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from eureka_agent.simulation import quaternions
 from eureka_agent.simulation.mujoco_task import MujocoTask
+
+from . import quaternions
 
 LOWEST = -0.01
 """Height in m of the cube's centre below which it is dropped."""

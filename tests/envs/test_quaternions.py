@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+from typing import Any
 
 import mujoco
 import numpy as np
 import pytest
 import torch
 
-from eureka_agent.simulation import quaternions
+from eureka_agent.resources import resource_folder
+from eureka_agent.simulation.user_modules import import_folder
+
+# of the files that the environments share
+quaternions: Any = importlib.import_module(
+    f"{import_folder(resource_folder('envs') / 'allegro_hand')}.quaternions"
+)
 
 
 def random_pairs(count: int) -> tuple[np.ndarray, ...]:

@@ -7,13 +7,13 @@ decisions depend on archive and seed alone, so a resumed run goes on as the unbr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.designer.interface import Designer, DesignRequest
+from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
 from eureka_agent.feedback.standing import judged
 from eureka_agent.invocation import resume_command, show_command
@@ -30,13 +30,22 @@ from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt
-from eureka_agent.search.attempts import AttemptRunner, attempt_id, failures
+from eureka_agent.search.advisers import Advisers
+from eureka_agent.search.attempts import (
+    AttemptRunner,
+    attempt_id,
+    failures,
+    repeat_seeds,
+    to_confirm,
+)
 from eureka_agent.search.briefing import Briefing
-from eureka_agent.search.confirmation import repeat_seeds, to_confirm
 from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.final import FinalTrainings
 from eureka_agent.search.lineage import coverage_so_far
+from eureka_agent.search.randomisation import Randomising
 from eureka_agent.search.resumption import record_changes
-from eureka_agent.search.schedules import Asks, Generations, Rounds, Steady
+from eureka_agent.search.schedules import Ask, Generations, Rounds, Steady
+from eureka_agent.search.seeing import Judging
 from eureka_agent.settings import SearchSettings, schedule_of
 from eureka_agent.training_counts import is_confirmed
 
@@ -55,52 +64,55 @@ class NothingAffordedError(SearchFailedError, LimitReachedError):
     """The limits on models left no room for anything to train. Another try changes nothing."""
 
 
-class Judges(Protocol):
-    """A judge of attempts: `eureka_agent.search.judging.Judging`."""
+@dataclass
+class Search:
+    """The pieces of one search, and the way of its proposals through them. A schedule decides when
+    each is planned."""
 
-    async def judge(self) -> None:
-        """Compare what was trained. Raises BudgetSpentError, and EurekaError where nobody can be
-        asked."""
-        ...
+    run: Run
+    observer: Observer
+    """Records entries."""
+    advisers: Advisers
+    attempts: AttemptRunner
+    briefing: Briefing
+    finals: FinalTrainings
+    randomising: Randomising
+    deadline: Deadline
+    judging: Judging | None = None
+    """Compares what each generation has trained; None: nobody does."""
+    ask: Ask | None = None
+    """Asks a person after each generation; None: the settings decide."""
+    refuses: Callable[[SearchSettings, int], str] = lambda settings, generations: ""
+    """See `SearchContext`."""
+    warm_up: Callable[[], None] = lambda: None
+    """Called when the generations have ended, for what comes after the final trainings."""
+    _why_ended: tuple[int, EurekaError] | None = field(default=None, init=False)
+    """The last generation, and the error that makes it the last."""
 
+    async def all_trainings(self) -> None:
+        """The generations, the final trainings with the baselines beside them, and trainings under
+        distributions of parameters. A person may leave before the final trainings."""
+        settings = self.run.settings
+        async with asyncio.TaskGroup() as group:
+            if self.ask is None:
+                self._begin_baselines(group)
+                if not settings.iterations:
+                    return
+            trained = await self.generations()
+            if self.ask is not None:
+                if self.run.archive.state.decision != "finish":
+                    return
+                self._begin_baselines(group)
+            self.warm_up()
+            if settings.finalists:
+                await self.finals.finalists(trained)
+        await self.randomising.run()
 
-class SearchEngine:
-    """Takes the proposals of one search through their stages. A schedule decides when each is
-    planned."""
+    def _begin_baselines(self, group: asyncio.TaskGroup) -> None:
+        if self.run.settings.trains_baselines:
+            group.create_task(self.finals.baselines())
 
-    def __init__(
-        self,
-        run: Run,
-        designer: Designer,
-        attempts: AttemptRunner,
-        briefing: Briefing,
-        observer: Observer,
-        deadline: Deadline | None = None,
-        spent: Callable[[], bool] = lambda: False,
-        baselines: Callable[[], Awaitable[None]] | None = None,
-        person: Asks | None = None,
-        judge: Judges | None = None,
-        refuses: Callable[[SearchSettings, int], str] = lambda settings, generations: "",
-    ) -> None:
-        """`deadline`: None without a limit in wall time. `spent` tells if the budget for models has
-        refused a request. `baselines` waits until all of them are archived; None if there are
-        none. `person` decides on each generation; None: the settings do. `judge` compares what
-        each generation has trained; None: nobody does. `refuses`: see `SearchContext`."""
-        self._person = person
-        self._judge = judge
-        self.run = run
-        self.designer = designer
-        self._attempts = attempts
-        self._briefing = briefing
-        self.observer = observer
-        self._deadline = deadline or Deadline(run, None, lambda: 0.0, observer)
-        self._spent = spent
-        self._refuses = refuses
-        self.baselines = baselines
-        self._why_ended: tuple[int, EurekaError] | None = None
-        """The last generation, and the error that makes it the last."""
-
-    async def search(self) -> list[Attempt]:
+    async def generations(self) -> list[Attempt]:
         """Run all generations that the settings, the deadline and the designer allow. Returns the
         trained attempts, best first.
 
@@ -109,10 +121,10 @@ class SearchEngine:
         """
         with first_error():
             async with asyncio.TaskGroup() as group:
-                await self._schedule(group).search()
+                await self._schedule(group).run()
         attempts = self.run.archive.attempts()
         trained = ranked(judged(attempts, self.run.archive.state.feedback))
-        if not trained and self._spent():
+        if not trained and self.advisers.spent():
             before = "was reached before a candidate was trained"
             before = before if attempts else "left no room for a single request"
             raise NothingAffordedError(
@@ -127,10 +139,9 @@ class SearchEngine:
         return trained
 
     def _schedule(self, group: asyncio.TaskGroup) -> Generations | Steady:
-        if self._person is not None:
-            return Rounds(self, group, self._person)
-        steady = schedule_of(self.run.settings) == "steady"
-        return (Steady if steady else Generations)(self, group)
+        if self.ask is not None:
+            return Rounds(self, group)
+        return (Steady if schedule_of(self.run.settings) == "steady" else Generations)(self, group)
 
     def extend_to(self, iterations: int) -> None:
         """Record that the search has so many generations, if it had fewer."""
@@ -174,22 +185,22 @@ class SearchEngine:
     def is_over(self, iteration: int) -> bool:
         """True if this generation cannot be designed and was not designed earlier."""
         return self._why_ended is not None or (
-            self._spent() and not self.run.archive.attempts(iteration)
+            self.advisers.spent() and not self.run.archive.attempts(iteration)
         )
 
     @property
     def is_cut_short(self) -> bool:
         """True if no further proposal can be made."""
-        return self._spent() or self._why_ended is not None
+        return self.advisers.spent() or self._why_ended is not None
 
     def allows(self, iteration: int) -> bool:
         """True if limits leave room for this generation."""
-        if not self._deadline.allows(iteration):
+        if not self.deadline.allows(iteration):
             return False
         begun = any(each.iteration >= iteration for each in self.run.archive.attempts())
         if iteration == 0 or begun:
             return True
-        reason = self._refuses(self.run.settings, iteration + 1)
+        reason = self.refuses(self.run.settings, iteration + 1)
         if reason:
             self.end_with(iteration - 1, LimitReachedError(reason))
         return not reason
@@ -197,18 +208,18 @@ class SearchEngine:
     async def baselines_are_known(self) -> bool:
         """Wait for the baselines. False if there are none or the time was up before, which is
         recorded."""
-        if self.baselines is None:
+        if not self.run.settings.trains_baselines:
             return False
         while True:  # the limit may change meanwhile
-            limit = self._deadline.limit
+            limit = self.deadline.limit
             missed = self.run.archive.state.baselines_not_awaited
             if limit is not None and missed == limit.text:
                 return False
             with suppress(TimeoutError):
-                async with asyncio.timeout(self._deadline.seconds_left()):
-                    await self.baselines()
+                async with asyncio.timeout(self.deadline.seconds_left()):
+                    await self.finals.known()
                     return True
-            if limit is not None and self._deadline.seconds_left() == 0.0:
+            if limit is not None and self.deadline.seconds_left() == 0.0:
                 self.observer(BaselinesNotAwaited(limit=limit.text))
                 return False
 
@@ -226,7 +237,7 @@ class SearchEngine:
 
     def plan(self, iteration: int, samples: range) -> list[Planned]:
         """Plans for these samples."""
-        return self._briefing.plan(iteration, samples)
+        return self.briefing.plan(iteration, samples)
 
     async def take_to_end(
         self, plan: Planned, rung_scored: Callable[[], None] = lambda: None
@@ -249,9 +260,9 @@ class SearchEngine:
         """
         iteration, sample = plan.iteration, plan.sample
         try:
-            request = replace(await self._briefing.request(plan), siblings=tuple(siblings))
-            attempt = await self._attempts.settle(
-                await self._attempts.propose(iteration, sample, request), request
+            request = replace(await self.briefing.request(plan), siblings=tuple(siblings))
+            attempt = await self.attempts.settle(
+                await self.attempts.propose(iteration, sample, request), request
             )
         except EurekaError as error:
             if not isinstance(error, BudgetSpentError):
@@ -263,7 +274,7 @@ class SearchEngine:
         self, attempt: Attempt, request: DesignRequest, rung_scored: Callable[[], None]
     ) -> Attempt | None:
         try:
-            return await self._attempts.finish(attempt, request, rung_scored)
+            return await self.attempts.finish(attempt, request, rung_scored)
         except LanguageModelError as error:  # rejected by its review, and no model revises it
             self.end_with(attempt.iteration, error)
             return attempt
@@ -297,14 +308,14 @@ class SearchEngine:
                     for seed in repeat_seeds(attempt, settings.seed, settings.confirm_seeds):
                         if all(repeat.seed != seed for repeat in attempt.repeats):
                             group.create_task(
-                                self._attempts.trainer.repeat(attempt.id, iteration, seed)
+                                self.attempts.trainer.repeat(attempt.id, iteration, seed)
                             )
 
     async def judge(self, iteration: int) -> None:
         """Have the attempts compared, before a later generation is planned."""
         planned = max((each for each, _ in self.run.archive.state.plans), default=iteration)
-        if self._judge is not None and planned <= iteration:
-            await self._judge.judge()
+        if self.judging is not None and planned <= iteration:
+            await self.judging.judge()
 
     def end_iteration(self, iteration: int) -> None:
         """Record the end of this generation, once."""
