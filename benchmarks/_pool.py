@@ -15,8 +15,7 @@ from _common import Subject
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.fleet.fleet import Fleet
-from eureka_agent.fleet.jobs import Population, TrainingResult
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Population, Problem, TrainingResult
 from eureka_agent.records import CurvePoint
 from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessHandle, ProcessWall

@@ -18,7 +18,7 @@ from eureka_agent.archive.artefacts import POLICY, attempt_folder
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.feedback_records import Comparison, Decision, Grade
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.board import newest, next_pair
 from eureka_agent.search.refinement import Refinement

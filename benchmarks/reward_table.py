@@ -37,11 +37,10 @@ from eureka_agent.records import Operator
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import describe
 from eureka_agent.simulation.vec_task import padded
-from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
+from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies, trajectories_bytes
 from eureka_agent.training.policy import Policy
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberAtRung, MemberFailed, MemberFinished, Trainer
-from eureka_agent.training.trajectory_files import trajectories_bytes
 
 TABLES = RESULTS / "reward_table"
 PROPOSALS = Path(__file__).resolve().parent / "proposals"

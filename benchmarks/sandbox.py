@@ -25,7 +25,7 @@ from _pool import PoolRun, first_cores, human_source, pinned, train_in_pool
 from _results import write_result
 
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.docker.engine import connect

@@ -32,8 +32,8 @@ from scipy.stats import spearmanr
 from eureka_agent.records import Credit
 from eureka_agent.search.attempt_training import PRACTICE_SHARE
 from eureka_agent.search.drafts import Known, expected_improvements
+from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.trajectory_files import load_trajectories
 from eureka_agent.worker.scoring import stored_steps
 
 PRACTICE = f"@{PRACTICE_SHARE}.npz"

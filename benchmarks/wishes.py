@@ -31,7 +31,7 @@ from eureka_agent.archive.run_folder import RUNS_VARIABLE, Run, list_runs, open_
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback.standing import standing_wishes
 from eureka_agent.feedback_records import Decision, Wish
-from eureka_agent.fleet.machine import Machine
+from eureka_agent.fleet.fleet import Machine
 from eureka_agent.journal.entries import (
     AttemptEnded,
     BaseEntry,

@@ -1,7 +1,7 @@
 """Specifications of rewards: what is designed, judged, stored, sent to workers and trained.
 
 Each kind is a record of its own with a `kind`, and `RewardSpecification` is the union of them. In a
-worker `eureka_agent.training.reward_loading` makes a function of a specification, by its kind.
+worker `eureka_agent.training.reward` makes a function of a specification, by its kind.
 """
 
 from __future__ import annotations

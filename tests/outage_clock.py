@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
-from eureka_agent.llm.access import Access, RetryPolicy
-from eureka_agent.llm.breaker import Breakers, OutageGuard, ProbePolicy
+from eureka_agent.llm.access import ModelAccess
+from eureka_agent.llm.breaker import Breakers, Retries, RetryPolicy
 from eureka_agent.llm.budget import Budget, Limits
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import LanguageModel, MessageStore
-from eureka_agent.llm.registry import language_model
 
 TRIES = 2
 """Tries of a request before its server counts as out."""
@@ -28,7 +28,7 @@ class Clock:
         self._ends: list[float] = []
 
     def sleep(self, seconds: float) -> Coroutine[None, None, None]:
-        return self._sleep_until(self.now + seconds)
+        return self._sleep_until(self.now + seconds) if seconds else asyncio.sleep(0)
 
     async def _sleep_until(self, end: float) -> None:
         self._ends.append(end)
@@ -44,17 +44,20 @@ class Clock:
         self.now = max(self.now, end)
 
     def breakers(self) -> Breakers:
-        """Breakers without jitter: 30 s, 60 s, 120 s, …"""
-        policy = ProbePolicy(sleep=self.sleep, random=lambda: 0.5, now=lambda: self.now)
+        """Breakers without jitter: 30 s, 60 s, 120 s, …, and no pauses before an outage."""
+        policy = RetryPolicy(
+            tries=TRIES,
+            first_wait_s=0.0,
+            first_contact_wait_s=0.0,
+            sleep=self.sleep,
+            random=lambda: 0.5,
+            clock=lambda: self.now,
+        )
         return Breakers(policy)
 
 
-async def _at_once(seconds: float) -> None:
-    """Pause between the retries before an outage."""
-
-
 class Search:
-    """One search's model, guard and gateway."""
+    """One search's model and gateway."""
 
     def __init__(
         self,
@@ -69,14 +72,21 @@ class Search:
         timeout_s: float = 20.0,
     ) -> None:
         self.told: list[str] = []
-        self.guard = OutageGuard(name, breakers.of(name, base_url), limit_s, self.told.append)
-        access = Access(
+        access = ModelAccess(
             base_url=base_url,
             timeout_s=timeout_s,
-            retries=RetryPolicy(tries=TRIES, sleep=_at_once, random=lambda: 0.5),
-            guard=self.guard,
+            on_retry=self._told,
+            breaker=breakers.of(name, base_url),
+            outage_s=limit_s,
         )
         self.model: LanguageModel = language_model(name, access)
+        assert self.model.retries is not None
+        self.retries: Retries = self.model.retries
         budget = Budget(Limits(tokens=100_000), {})
-        self.gateway = Gateway(store, budget, concurrency, guards={name: self.guard})
+        self.gateway = Gateway(store, budget, concurrency)
         clock.gateways.append(self.gateway)
+
+    def _told(self, line: str) -> None:
+        """Note what is told of an outage, without the retries before it."""
+        if not line.endswith("tried again in 0 s"):
+            self.told.append(line)

@@ -14,7 +14,7 @@ import pytest
 
 from eureka_agent import syntax
 from eureka_agent.analysis.trajectories import read_trajectories
-from eureka_agent.training.trajectory_files import load_trajectories
+from eureka_agent.training.evaluation import load_trajectories
 
 SOURCE = "\n".join(f"x{line} = (a + b * c[{line}]) ** 2 if d else [e, f(g)]" for line in range(60))
 LITERAL = "{'a': [1, 2.5, (3, None)], 'b': {'c': -4}}"

@@ -35,8 +35,9 @@ WORKERS, COMMANDS, COMMANDS_WITH_TORCH = "workers", "commands", "commands-with-t
 # of the commands not `eureka_agent.cli`, which looks at its arguments when it is imported
 _COMMANDS = (
     "click",
-    "eureka_agent.llm.anthropic_client",
-    "eureka_agent.llm.openai_client",
+    "anthropic",
+    "eureka_agent.llm.clients",
+    "openai",
     "eureka_agent.report.live",
     "eureka_agent.report.tables",
     "eureka_agent.search.session",

@@ -21,11 +21,10 @@ from eureka_agent.analysis.curves import (
 from eureka_agent.analysis.findings import all_findings
 from eureka_agent.analysis.trajectories import episodes_text, read_trajectories
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, ImagePart, Role
-from eureka_agent.llm.no_answer import no_answer
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import spoken
+from eureka_agent.llm.spoken import no_answer, spoken
 from eureka_agent.records import (
     ComponentSummary,
     CurvePoint,

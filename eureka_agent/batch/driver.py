@@ -30,8 +30,8 @@ from eureka_agent.batch.limits import EnvSteps, TimeLeft, cut_short, limits_on_m
 from eureka_agent.batch.machine_trouble import MachineWait, Trouble, trouble_in
 from eureka_agent.errors import DiskFullError, EnvironmentLoadError, EurekaError, SettingsError
 from eureka_agent.fleet.devices import CPU
-from eureka_agent.fleet.machine import Machine
-from eureka_agent.fleet.share import Share
+from eureka_agent.fleet.fleet import Machine
+from eureka_agent.fleet.jobs import Share
 from eureka_agent.journal import entries
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Budget

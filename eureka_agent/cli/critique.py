@@ -163,7 +163,7 @@ async def _judge(sources: dict[Path, str], settings: SearchSettings) -> dict[Pat
     from eureka_agent.critic.critic import Critic
     from eureka_agent.designer.interface import given_reward
     from eureka_agent.fleet.dry_runner import DryRunner
-    from eureka_agent.fleet.problem import Problem
+    from eureka_agent.fleet.jobs import Problem
     from eureka_agent.sandbox.choose import choose_wall
 
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = (
     "torch mujoco mujoco-core mujoco-studio gymnasium numpy scipy pydantic rich openai anthropic"
-    " litellm docker packaging tenacity jinja2 safetensors tensorboard pyyaml av pillow pygments"
+    " litellm docker packaging jinja2 safetensors tensorboard pyyaml av pillow pygments"
     " starlette uvicorn choix"
 )
 REQUIRED_PACKAGES = tuple(_PACKAGES.split())
@@ -270,7 +270,7 @@ def _wall_to_try() -> Wall:
 async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
     """Seconds until the environment was open, the worker's reply, errors of a dry run."""
     from eureka_agent.fleet.dry_runner import DryRunner
-    from eureka_agent.fleet.problem import Problem
+    from eureka_agent.fleet.jobs import Problem
     from eureka_agent.rewards import baseline
 
     started = time.monotonic()

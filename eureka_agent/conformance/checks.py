@@ -19,8 +19,8 @@ from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask, undeclared_cause
 from eureka_agent.task import PREVIOUS_PREFIX, RANGE_TOLERANCE, Task, Variable
-from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import OBSERVATIONS, place_of_value
+from eureka_agent.training.fitness import FitnessFunction
 
 ROWS = 8
 RANDOM_STEPS = 120
@@ -363,7 +363,7 @@ def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
             continue
         first = odd.nonzero()[0].tolist()
         column = f", column {first[1]}," if len(first) > 1 else ""
-        what = f"{place_of_value(subject.cls, name, [*first, 0][1])}{name}{column} is"
+        what = f"{place_of_value(subject.cls, name)}{name}{column} is"
         worst, where = float(value[tuple(first)]), f"{when} (row {first[0]})"
         if math.isfinite(worst):
             raise Nonconforming(

@@ -28,8 +28,7 @@ from eureka_agent.conformance.checks import (
     Subject,
 )
 from eureka_agent.environment_files import source_folders
-from eureka_agent.rendering.pictures import RenderingError
-from eureka_agent.rendering.rasterise import rasterise
+from eureka_agent.rendering.pictures import RenderingError, rasterise
 from eureka_agent.simulation.class_checks import misspelling, misspelt
 from eureka_agent.simulation.loading import describe
 from eureka_agent.simulation.mujoco_task import MujocoTask, read_mjcf, substeps

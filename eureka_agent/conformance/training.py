@@ -28,10 +28,15 @@ from eureka_agent.simulation.mujoco_task import UNSTABLE_PHYSICS
 from eureka_agent.simulation.rollouts import as_choices, copied_variables
 from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
-from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import OBSERVATIONS, check_rows
-from eureka_agent.training.reward import Result, Reward, RewardContractError, RewardFunction
-from eureka_agent.training.reward_loading import load_reward
+from eureka_agent.training.fitness import FitnessFunction
+from eureka_agent.training.reward import (
+    Result,
+    Reward,
+    RewardContractError,
+    RewardFunction,
+    load_reward,
+)
 from eureka_agent.training.trainer import MemberFailed, MemberProgress, Trainer
 from eureka_agent.wording import rough_duration
 
@@ -115,11 +120,7 @@ def _constant_fitness(subject: Subject) -> float | None:
 def _reward(subject: Subject, kind: Kind) -> RewardFunction | None:
     """A baseline, loaded as a training does; None where there is none."""
     source = subject.loaded.reward_source(subject.task, kind)
-    if source is None:
-        return None
-    variables, constants = subject.cls.all_variables(), subject.cls.constants
-    order = subject.cls.quaternion_order
-    return load_reward(baseline(source), variables, constants=constants, quaternion_order=order)
+    return None if source is None else load_reward(baseline(source), subject.cls)
 
 
 def _checked_reward(subject: Subject, kind: Kind) -> RewardFunction | None:

@@ -11,12 +11,11 @@ from typing import Any
 
 from eureka_agent import syntax
 from eureka_agent.critic.parse import finding, parse
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
-from eureka_agent.llm.json_objects import objects
-from eureka_agent.llm.no_answer import why_no_answer
+from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import spoken
+from eureka_agent.llm.spoken import spoken, why_no_answer
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings

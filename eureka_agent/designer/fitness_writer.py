@@ -14,11 +14,10 @@ from typing import Any, get_args
 from eureka_agent.critic.parse import finding
 from eureka_agent.designer.reply import parse_reply
 from eureka_agent.errors import EurekaError
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
-from eureka_agent.llm.no_answer import ending_of, why_no_answer
 from eureka_agent.llm.prompts import render
-from eureka_agent.llm.spoken import spoken
+from eureka_agent.llm.spoken import ending_of, spoken, why_no_answer
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.rewards import CodeReward, RewardSpecification
 from eureka_agent.task import FitnessReduction

@@ -9,11 +9,10 @@ from dataclasses import replace
 from eureka_agent.designer.interface import DesignRequest, ParentSummary, Rejection
 from eureka_agent.designer.reply import parse_reply
 from eureka_agent.designer.source_tools import compact, parameter_names
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
-from eureka_agent.llm.no_answer import Replied, ending_of, why_no_answer
 from eureka_agent.llm.prompts import fenced, render, system_message
-from eureka_agent.llm.spoken import spoken
+from eureka_agent.llm.spoken import Replied, ending_of, spoken, why_no_answer
 from eureka_agent.records import NOT_ASKED, Message, Proposal, Verdict
 from eureka_agent.rewards import CodeReward
 from eureka_agent.text import clipped, printable

@@ -19,11 +19,10 @@ from eureka_agent.errors import (
     EurekaError,
     RunFolderError,
     SettingsError,
-    WorkerFaultError,
 )
 from eureka_agent.export.reward_source import calls_helpers, standalone_source
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.invocation import install_extra, show_command
 from eureka_agent.libraries import PACKAGES, LibraryName
@@ -33,7 +32,7 @@ from eureka_agent.records import Record, Score
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.cores import usable_cores
-from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_policy
+from eureka_agent.sandbox.inbox import check_policy
 from eureka_agent.sandbox.wall import shared_limits
 from eureka_agent.search.scoring import score_of_seeds
 from eureka_agent.search.seeds import derive_seed
@@ -214,9 +213,8 @@ class _Work:
         settings, reward = self.proof.settings, self._rewards[name]
         order = Prove(job=job, library=library, reward=reward, seed=seed, settings=settings)
         try:
-            answer = await worker.ask(order, _SLOWER * self._run.settings.training_timeout, client)
-            if not isinstance(answer, Proved):
-                raise WorkerFaultError(f"the worker answered with {answer.type!r}", DO_NOT_TRUST)
+            most_s = _SLOWER * self._run.settings.training_timeout
+            answer = await worker.ask(order, Proved, most_s, client)
             policy = inside(self._run.folder, PROOF, library, f"{job}.safetensors")
             policy.parent.mkdir(parents=True, exist_ok=True)
             await client.inbox.take(answer.policy, policy, check_policy)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import base64
 
 from eureka_agent.feedback_records import Grade
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import (
     ChatMessage,
     FinishReason,
@@ -14,10 +14,9 @@ from eureka_agent.llm.interface import (
     LanguageModelError,
     Role,
 )
-from eureka_agent.llm.json_objects import objects
-from eureka_agent.llm.no_answer import ending_of, no_answer, why_no_answer
+from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render
-from eureka_agent.llm.spoken import spoken
+from eureka_agent.llm.spoken import ending_of, no_answer, spoken, why_no_answer
 from eureka_agent.records import Message, TaskDescription
 from eureka_agent.text import clipped, one_line, printable
 

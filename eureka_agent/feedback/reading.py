@@ -16,12 +16,11 @@ from eureka_agent.analysis.trajectories import RECORDED, read_trajectories
 from eureka_agent.archive.artefacts import TRAJECTORIES, attempt_folder
 from eureka_agent.errors import RunFolderError
 from eureka_agent.feedback_records import LONGEST_WORDS, Given, Measure, Reading, Wish
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, Role
-from eureka_agent.llm.json_objects import objects
-from eureka_agent.llm.no_answer import no_answer
+from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import spoken
+from eureka_agent.llm.spoken import no_answer, spoken
 from eureka_agent.records import Attempt, TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import clipped, printable

@@ -9,7 +9,6 @@ something waits for them, so they run on any free core.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -51,36 +50,6 @@ class Device:
     def limit(self, limits: Limits) -> Limits:
         """The limits of a worker on this device."""
         return replace(limits, cores=self.cores, visible_gpu=self.visible_gpu)
-
-
-class Lease:
-    """A worker's hold on a device."""
-
-    def __init__(self, device: Device, holders: dict[Device, int]) -> None:
-        """See `DeviceLeases.take`."""
-        self.device = device
-        self._holders = holders
-        self._held = True
-        holders[device] += 1
-
-    def give_back(self) -> None:
-        """Free the device. A second call does nothing."""
-        if self._held:
-            self._held = False
-            self._holders[self.device] -= 1
-
-
-class DeviceLeases:
-    """Leases each worker the least used device."""
-
-    def __init__(self, devices: Sequence[Device]) -> None:
-        """`devices`: at least one, no two of them equal."""
-        self._holders = dict.fromkeys(devices, 0)
-
-    def take(self) -> Lease:
-        """A lease of the first of the least used devices. It never waits; surplus workers share
-        devices."""
-        return Lease(min(self._holders, key=lambda device: self._holders[device]), self._holders)
 
 
 @dataclass(frozen=True)
@@ -148,39 +117,33 @@ def choose_hardware(asked: str, opened: Opened, cluster: Cluster | None = None) 
         places = cluster.places(found.kind)
         return replace(found, cluster=cluster.name, cluster_places=places)
     there = tuple(f"cuda:{number}" for number in range(opened.gpus.count))
-    runs_on_gpu = "cuda" in opened.device_types
-    if asked == "cpu":
+    runs_on_gpu, missing = "cuda" in opened.device_types, opened.gpus.missing
+    if asked == "cpu" or (asked == "auto" and not there):
         return CPU
-    if asked == "auto":
-        if there and not runs_on_gpu:
-            lacking = f" here: {opened.gpus.missing}" if opened.gpus.missing else ""
-            why = f"the environment does not run on a GPU{lacking}"
-            return Hardware(("cpu",), why)
-        return Hardware(there) if there else CPU
+    if asked == "auto" and not runs_on_gpu:
+        lacking = f" here: {missing}" if missing else ""
+        return Hardware(("cpu",), f"the environment does not run on a GPU{lacking}")
     if not there:
         raise DeviceError(
-            f"--device {asked} was asked for, but torch finds no GPU: {opened.gpus.missing}",
+            f"--device {asked} was asked for, but torch finds no GPU: {missing}",
             f"--device auto takes what is there; `{command('doctor')}` says more",
         )
-    names = there if asked == "cuda" else tuple(dict.fromkeys(asked.split(",")))
+    names = there if asked in ("auto", "cuda") else tuple(dict.fromkeys(asked.split(",")))
     for name in names:
         if name not in there:
             raise DeviceError(
                 f"there is no device {name!r}: torch finds {' and '.join(there)}",
                 "name one of these, or --device cuda for all of them",
             )
-    if not runs_on_gpu and opened.gpus.missing:
-        raise DeviceError(
-            f"--device {asked} was asked for, but the environment"
-            f" {opened.description.environment!r} does not run there: {opened.gpus.missing}",
-            f"install it: {install_extra('gpu')}; or use --device cpu",
-        )
     if not runs_on_gpu:
+        why = f"run there: {missing}" if missing else "say that it runs on a GPU"
         raise DeviceError(
             f"--device {asked} was asked for, but the environment"
-            f" {opened.description.environment!r} does not say that it runs on a GPU",
-            'use --device cpu or auto; if it does, write `device_types = ("cpu", "cuda")` in its'
-            " class",
+            f" {opened.description.environment!r} does not {why}",
+            f"install it: {install_extra('gpu')}; or use --device cpu"
+            if missing
+            else "use --device cpu or auto; if it does, write `device_types ="
+            ' ("cpu", "cuda")` in its class',
         )
     return Hardware(names)
 

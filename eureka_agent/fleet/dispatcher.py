@@ -1,6 +1,6 @@
 """Placement of trainings on workers, and of workers on populations.
 
-A worker holds one population. Searches take turns (`fleet/turns.py`); the jobs of one start by
+A worker holds one population. Searches take turns (`fleet/jobs.py`); the jobs of one start by
 priority, then in the order of their calls. Each population with work gets at least its share of the
 workers. If it has less, a worker of the largest population takes no further jobs, and ends for the
 smaller population after its last one.
@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, NoRoomError, WorkerDiedError
-from eureka_agent.fleet.devices import Device, DeviceLeases
-from eureka_agent.fleet.jobs import Population, TrainingJob
+from eureka_agent.fleet.devices import Device
+from eureka_agent.fleet.jobs import Population, TrainingJob, Turns
 from eureka_agent.fleet.training_worker import TrainingWorker
-from eureka_agent.fleet.turns import Turns
 from eureka_agent.sandbox.wall import Limits, Wall
 
 _MOST_DEATHS_AT_START = 2
@@ -36,7 +35,8 @@ class Dispatcher:
         self._wall = wall
         self._scratch = scratch
         self._limits = limits
-        self._leases = DeviceLeases(devices)
+        self._held = dict.fromkeys(devices, 0)
+        """Workers on each device."""
         self._most_workers = workers
         self._waiting: list[TrainingJob] = []
         self._turns = Turns()
@@ -140,7 +140,8 @@ class Dispatcher:
             return True
         for worker in self._workers:
             if not worker.jobs and worker.population != population:
-                self._retire(worker)
+                self._remove(worker)
+                self._runs[worker].cancel()
                 return True
         return False
 
@@ -166,9 +167,9 @@ class Dispatcher:
     # ── workers ───────────────────────────────────────────────────────────────────────────────────
 
     def _started(self, population: Population) -> TrainingWorker:
-        worker = TrainingWorker(
-            population, self._wall, self._scratch, self._limits, self._leases.take()
-        )
+        device = min(self._held, key=lambda device: self._held[device])  # surplus workers share
+        self._held[device] += 1
+        worker = TrainingWorker(population, self._wall, self._scratch, self._limits, device)
         self._workers.append(worker)
         self._runs[worker] = self.in_background(self._run(worker))
         return worker
@@ -176,12 +177,7 @@ class Dispatcher:
     def _remove(self, worker: TrainingWorker) -> None:
         self._workers.remove(worker)
         self._reserved.pop(worker, None)
-        worker.lease.give_back()  # before its successor looks for a device: it takes this one
-
-    def _retire(self, worker: TrainingWorker) -> None:
-        """End a worker without jobs."""
-        self._remove(worker)
-        self._runs[worker].cancel()
+        self._held[worker.device] -= 1  # before its successor looks for one: it takes this
 
     async def _run(self, worker: TrainingWorker) -> None:
         """Start a worker, serve its events and close it. Jobs may be reserved in it at once."""
@@ -220,25 +216,17 @@ class Dispatcher:
     def _start_failed(self, worker: TrainingWorker, error: EurekaError) -> None:
         """Queue a dead worker's jobs for a new worker or the others, or fail them."""
         self._remove(worker)
+        population, others = worker.population, len(self._of(worker.population))
         if isinstance(error, NoRoomError) and self._workers:
             self._most_workers = len(self._workers)
-            self._requeue(worker)
-            return
-        population = worker.population
-        self._deaths_at_start[population] += isinstance(error, WorkerDiedError)
-        again = (
-            isinstance(error, WorkerDiedError)
-            and self._deaths_at_start[population] < _MOST_DEATHS_AT_START
-        )
-        others = len(self._of(population))
-        if again or others:
-            if not again:
-                self._most[population] = others
-            self._requeue(worker)
         else:
-            self._raise(worker, error, lambda job: job.population == population)
-
-    def _requeue(self, worker: TrainingWorker) -> None:
+            died = isinstance(error, WorkerDiedError)
+            self._deaths_at_start[population] += died
+            if not died or self._deaths_at_start[population] >= _MOST_DEATHS_AT_START:
+                if not others:
+                    self._raise(worker, error, lambda job: job.population == population)
+                    return
+                self._most[population] = others
         self._waiting += [job for job in worker.jobs.values() if not job.result.done()]
         worker.jobs.clear()
 

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.bounds import EPISODES_PREFIX, MOST_CREDITED
 from eureka_agent.protocol.commands import DryRun, GiveCredit, Measure, ScoreTransitions
 from eureka_agent.protocol.events import Credited, DryRunDone, Measured, Opened, Scored
 from eureka_agent.records import Credit, Finding, Measurements, TaskDescription
 from eureka_agent.rewards import RewardSpecification
-from eureka_agent.sandbox.inbox import DO_NOT_TRUST
 from eureka_agent.sandbox.wall import Limits, Wall
 
 _GRACE_SECONDS = 30.0
@@ -29,6 +26,9 @@ MEASUREMENT_SECONDS = 60.0
 
 class EpisodesFileError(EurekaError):
     """Recorded episodes that cannot be read."""
+
+
+_NO_ANSWER = (WorkerDiedError, WorkerFaultError, EpisodesFileError)
 
 
 class DryRunner:
@@ -45,8 +45,6 @@ class DryRunner:
         """Starts nothing yet. `timeout_s` is the wall time of one dry run."""
         self._worker = WarmWorker(wall, problem, scratch, limits, rehearse=True)
         self._timeout_s = timeout_s
-        self._turn = asyncio.Lock()
-        self._jobs = itertools.count(1)
         self._measured: Measurements | None = None
         self._prefix = ""
         """Begin of the names of its files in the worker."""
@@ -75,42 +73,32 @@ class DryRunner:
     async def start(self) -> TaskDescription:
         """Open the environment and rehearse a dry run. Raises EurekaError with the worker's message
         when it cannot be loaded, EnvironmentFaultError when it fails."""
-        async with self._turn:
+        async with self._worker.turn:
             await self._worker.ready()
             return self.description
 
     async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
         """Findings on a reward."""
-        async with self._turn:
-            reason = ""
+        timeout_s, reason = self._timeout_s, ""
+        async with self._worker.turn:
             for _ in range(_ATTEMPTS):
-                job = f"dry-run-{next(self._jobs)}"
-                command = DryRun(job=job, reward=reward, timeout_s=self._timeout_s)
+                job = self._worker.new_job("dry-run")
+                command = DryRun(job=job, reward=reward, timeout_s=timeout_s)
                 try:
-                    answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
+                    answer = await self._worker.ask(command, DryRunDone, timeout_s + _GRACE_SECONDS)
                 except WorkerDiedError as error:
                     reason = error.message.splitlines()[0]
-                    continue
-                return answer.findings if isinstance(answer, DryRunDone) else ()
-            return (
-                Finding(
-                    code="D312",
-                    severity="error",
-                    message=f"its worker died twice over it: {reason}",
-                    hint="compute with torch alone",
-                ),
-            )
+                else:
+                    return answer.findings
+        what, hint = f"its worker died twice over it: {reason}", "compute with torch alone"
+        return (Finding(code="D312", severity="error", message=what, hint=hint),)
 
     async def measure(self, timeout_s: float = MEASUREMENT_SECONDS, *, scores: bool = True) -> None:
         """Measure start states, and with `scores` the scores of zero and random actions, for
         `description`. Raises WorkerDiedError or WorkerFaultError."""
-        async with self._turn:
-            command = Measure(job=f"measure-{next(self._jobs)}", scores=scores)
-            answer = await self._worker.ask(command, timeout_s)
-            if not isinstance(answer, Measured):
-                raise WorkerFaultError(
-                    f"the worker answered 'measure' with {answer.type!r}", DO_NOT_TRUST
-                )
+        async with self._worker.turn:
+            command = Measure(job=self._worker.new_job("measure"), scores=scores)
+            answer = await self._worker.ask(command, Measured, timeout_s)
             self._measured = answer.measurements
 
     async def score(self, reward: RewardSpecification, episodes: Mapping[str, Path]) -> Scored:
@@ -120,19 +108,22 @@ class DryRunner:
         a part of a file name. A failing reward and a file without episodes raise nothing; `reason`
         tells why there are no numbers.
         """
-        async with self._turn:
-            job = f"score-{next(self._jobs)}"
+        job, timeout_s = self._worker.new_job("score"), self._timeout_s
+        async with self._worker.turn:
             try:
                 names = await self._send_episodes(episodes, "scores")
                 command = ScoreTransitions(
-                    job=job, reward=reward, transitions=names, timeout_s=self._timeout_s
+                    job=job, reward=reward, transitions=names, timeout_s=timeout_s
                 )
-                answer = await self._worker.ask(command, self._timeout_s + _GRACE_SECONDS)
-            except (WorkerDiedError, WorkerFaultError, EpisodesFileError) as error:
+                answer = await self._worker.ask(command, Scored, timeout_s + _GRACE_SECONDS)
+            except _NO_ANSWER as error:
                 return Scored(job=job, reason=error.message.splitlines()[0])
-            if not isinstance(answer, Scored) or not _is_whole(answer, len(episodes)):
-                return Scored(job=job, reason="its worker sent an invalid answer")
-            return answer
+        # the process that wrote them ran the reward, so they are not trusted
+        sums = [value for each in answer.returns for value in each.values()]
+        is_whole = len(answer.returns) == (0 if answer.reason else len(episodes)) and all(
+            value is None or math.isfinite(value) for value in sums
+        )
+        return answer if is_whole else Scored(job=job, reason="its worker sent an invalid answer")
 
     async def credits(
         self, rewards: Sequence[RewardSpecification], episodes: Mapping[str, Path]
@@ -141,29 +132,23 @@ class DryRunner:
         episodes, as in `score`; None for one that has none."""
         found: list[Credit | None] = []
         for begin in range(0, len(rewards), MOST_CREDITED):
-            found += await self._credits(rewards[begin : begin + MOST_CREDITED], episodes)
+            part = tuple(rewards[begin : begin + MOST_CREDITED])
+            most_s = (1 + len(part)) * self._timeout_s + _GRACE_SECONDS
+            credits: Sequence[Credit | None] = ()
+            async with self._worker.turn:
+                try:
+                    names = await self._send_episodes(episodes, "credit")
+                    command = GiveCredit(
+                        job=self._worker.new_job("credit"),
+                        rewards=part,
+                        transitions=names,
+                        timeout_s=self._timeout_s,
+                    )
+                    credits = (await self._worker.ask(command, Credited, most_s)).credits
+                except _NO_ANSWER:
+                    pass
+            found += credits if len(credits) == len(part) else [None] * len(part)
         return found
-
-    async def _credits(
-        self, rewards: Sequence[RewardSpecification], episodes: Mapping[str, Path]
-    ) -> Sequence[Credit | None]:
-        none = [None] * len(rewards)
-        most_s = (1 + len(rewards)) * self._timeout_s + _GRACE_SECONDS
-        async with self._turn:
-            try:
-                names = await self._send_episodes(episodes, "credit")
-                command = GiveCredit(
-                    job=f"credit-{next(self._jobs)}",
-                    rewards=tuple(rewards),
-                    transitions=names,
-                    timeout_s=self._timeout_s,
-                )
-                answer = await self._worker.ask(command, most_s)
-            except (WorkerDiedError, WorkerFaultError, EpisodesFileError):
-                return none
-        if not isinstance(answer, Credited) or len(answer.credits) != len(rewards):
-            return none
-        return answer.credits
 
     async def _send_episodes(self, episodes: Mapping[str, Path], purpose: str) -> tuple[str, ...]:
         """Send the files that the worker lacks. Returns the names of these episodes there."""
@@ -181,14 +166,3 @@ class DryRunner:
         """End the worker, unless it is another's."""
         if self._owns_worker:
             await self._worker.drop()
-
-
-def _is_whole(answer: Scored, files: int) -> bool:
-    """True if the returns cover all files and are numbers. The process that wrote them ran the
-    reward, so they are not trusted."""
-    if answer.reason:
-        return not answer.returns
-    sums = [value for each in answer.returns for value in each.values()]
-    return len(answer.returns) == files and all(
-        value is None or math.isfinite(value) for value in sums
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from eureka_agent.errors import (
     WorkerDiedError,
     WorkerFaultError,
 )
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.protocol.commands import Evaluate, PolicyFile
@@ -77,7 +76,6 @@ class Evaluator:
         self._setup = (wall, problem, scratch, limits)
         self._timeout_s = timeout_s
         self._most_workers = max(1, min(most_workers, MOST_WORKERS))
-        self._jobs = itertools.count(1)
         self._workers: list[WarmWorker] = []
         self._serving: set[asyncio.Task[None]] = set()
         self._starting = 0
@@ -114,21 +112,15 @@ class Evaluator:
         WorkerDiedError when two workers died during it, EnvironmentFaultError when the
         environment's own code fails.
         """
-        request = _Request(
-            policy,
-            seed,
-            episodes,
-            trajectories,
-            parameters,
-            asyncio.get_running_loop().create_future(),
-        )
+        score: asyncio.Future[Evaluation] = asyncio.get_running_loop().create_future()
+        request = _Request(policy, seed, episodes, trajectories, parameters, score)
         if self._closed:
-            request.score.cancel()
+            score.cancel()
         else:
             self._unanswered.add(request)
             self._put([request])
         try:
-            return await request.score
+            return await score
         finally:
             self._unanswered.discard(request)
             if request in self._waiting:  # the caller gave up
@@ -149,7 +141,8 @@ class Evaluator:
 
     def _put(self, requests: Sequence[_Request], first: bool = False) -> None:
         self._waiting = deque([*requests, *self._waiting] if first else [*self._waiting, *requests])
-        self._work.set()
+        if self._waiting:
+            self._work.set()
         self._add_worker_where_it_pays()
 
     def _take(self) -> list[_Request]:
@@ -157,11 +150,9 @@ class Evaluator:
         share = max(_LEAST_SHARE, -(-len(self._waiting) // max(1, self._idle)))
         taken: list[_Request] = []
         while self._waiting and len(taken) < min(share, MOST_TOGETHER):
-            if self._waiting[0].alone and taken:
+            if taken and (taken[0].alone or self._waiting[0].alone):
                 break
             taken.append(self._waiting.popleft())
-            if taken[0].alone:
-                break
         if not self._waiting:
             self._work.clear()
         return taken
@@ -222,27 +213,23 @@ class Evaluator:
             await self._pass(worker, requests)
         except Exception as error:  # noqa: BLE001  (it is raised in the callers)
             died = isinstance(error, WorkerDiedError)
-            unclear = (
-                isinstance(error, (WorkerFaultError, EnvironmentFaultError)) and len(requests) > 1
-            )
+            is_fault = isinstance(error, (WorkerFaultError, EnvironmentFaultError))
+            unclear = is_fault and len(requests) > 1
             again = []
             for request in requests:
                 request.deaths += died
-                if request.score.done() or not (
-                    unclear or (died and request.deaths < _MOST_DEATHS)
-                ):
-                    request.fail(error)
-                else:
+                if unclear or (died and request.deaths < _MOST_DEATHS):
                     request.alone = True
                     again.append(request)
-            if again:
-                self._put(again, first=True)
+                else:
+                    request.fail(error)
+            self._put([each for each in again if not each.score.done()], first=True)
 
     async def _pass(self, worker: WarmWorker, requests: Sequence[_Request]) -> None:
         """Score policies together. Raises EurekaError for a failure of the whole pass; a failure of
         one policy is raised in its caller."""
         client = await worker.ready()
-        job = f"evaluation-{next(self._jobs)}"
+        job = worker.new_job("evaluation")
         names = [f"{job}-{index}" for index in range(len(requests))]
         try:
             among = []
@@ -254,8 +241,8 @@ class Evaluator:
             if not among:
                 return
             command = Evaluate(job=job, policies=tuple(policy for _, policy in among))
-            answer = await worker.ask(command, self._timeout_s * len(among), client)
-            if not isinstance(answer, Evaluated) or len(answer.scores) != len(among):
+            answer = await worker.ask(command, Evaluated, self._timeout_s * len(among), client)
+            if len(answer.scores) != len(among):
                 raise WorkerFaultError(f"the worker did not give {len(among)} scores", DO_NOT_TRUST)
             for (request, policy), score in zip(among, answer.scores, strict=True):
                 try:
@@ -286,13 +273,11 @@ async def _answer(
 
 async def _give(client: WorkerClient, request: _Request, name: str) -> PolicyFile:
     """Send a policy to a worker. Raises EurekaError when it cannot be read."""
-    policy = f"{name}.safetensors"
-    await client.give(request.policy, policy)
-    trajectories = None if request.trajectories is None else f"{name}.npz"
+    await client.give(request.policy, f"{name}.safetensors")
     return PolicyFile(
-        policy=policy,
+        policy=f"{name}.safetensors",
         seed=request.seed,
         episodes=request.episodes,
-        trajectories=trajectories,
+        trajectories=None if request.trajectories is None else f"{name}.npz",
         parameters=dict(request.parameters),
     )

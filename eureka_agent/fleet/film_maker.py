@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from eureka_agent.errors import EnvironmentLoadError, EurekaError, WorkerFaultError
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.commands import Film, FilmedPolicy
 from eureka_agent.protocol.events import Filmed
@@ -58,10 +57,8 @@ class FilmMaker:
         self, wall: Wall, problem: Problem, scratch: Path, limits: Limits | None = None
     ) -> None:
         """Starts nothing yet."""
-        self._problem = problem
+        self._environment = problem.environment
         self._worker = WarmWorker(wall, problem, scratch, limits)
-        self._turn = asyncio.Lock()
-        self._jobs = itertools.count(1)
         self._warming: asyncio.Task[None] | None = None
 
     def warm_up(self) -> None:
@@ -70,7 +67,7 @@ class FilmMaker:
 
     async def _warm_up(self) -> None:
         with contextlib.suppress(EurekaError):
-            async with self._turn:
+            async with self._worker.turn:
                 await self._worker.ready()
 
     async def film(
@@ -91,54 +88,39 @@ class FilmMaker:
         WorkerFaultError with the worker's message where nothing can be drawn or a policy cannot
         be played, WorkerDiedError, EnvironmentFaultError.
         """
-        async with self._turn:
+        async with self._worker.turn:
             client = await self._worker.ready()
-            self._check_environment(fingerprint)
-            job = f"film-{next(self._jobs)}"
-            names = [f"{job}-{place}.safetensors" for place in range(len(subjects))]
-            for subject, name in zip(subjects, names, strict=True):
-                await client.give(subject.policy, name)
-            command = Film(
-                job=job,
-                policies=tuple(
-                    FilmedPolicy(policy=name, title=subject.title, reward=subject.reward)
-                    for subject, name in zip(subjects, names, strict=True)
-                ),
-                seed=settings.seed,
-                episodes=settings.episodes,
-                shown=settings.shown,
-                size=settings.size,
-                seconds=settings.seconds,
-                gif_seconds=settings.gif_seconds if gif is not None else 0.0,
-                strips=settings.strips,
-                sheet=settings.sheet if sheet is not None else 0,
-                trajectories=trajectories is not None,
-            )
-            answer = await self._worker.ask(command, _TIMEOUT_SECONDS, client)
-            if not isinstance(answer, Filmed):
-                raise WorkerFaultError(
-                    f"the worker answered 'film' with {answer.type!r}", DO_NOT_TRUST
+            opened = self._worker.opened
+            if opened is not None and opened.description.fingerprint != fingerprint:
+                raise EnvironmentLoadError(
+                    f"the environment {self._environment!r} or its task has changed since this"
+                    " run: its policies may not do there what they did",
+                    "undo the changes, or search again",
                 )
+            job = self._worker.new_job("film")
+            policies = []
+            for place, subject in enumerate(subjects):
+                name = f"{job}-{place}.safetensors"
+                await client.give(subject.policy, name)
+                policies.append(
+                    FilmedPolicy(policy=name, title=subject.title, reward=subject.reward)
+                )
+            wanted: dict[str, Any] = vars(settings) | {"trajectories": trajectories is not None}
+            wanted |= {} if gif is not None else {"gif_seconds": 0.0}
+            wanted |= {} if sheet is not None else {"sheet": 0}
+            command = Film(job=job, policies=tuple(policies), **wanted)
+            answer = await self._worker.ask(command, Filmed, _TIMEOUT_SECONDS, client)
             if not all(0 <= each.policy < len(subjects) for each in answer.episodes):
                 raise WorkerFaultError("the worker shows a policy of its own", DO_NOT_TRUST)
-            for sent, place, check in (
+            for sent, place_of, check in (
                 (answer.video, video, check_video),
                 (answer.gif, gif, check_video),
                 (answer.trajectories, trajectories, check_trajectories),
                 (answer.sheet, sheet, check_picture),
             ):
-                if sent is not None and place is not None:
-                    await client.inbox.take(sent, place, check)
+                if sent is not None and place_of is not None:
+                    await client.inbox.take(sent, place_of, check)
             return answer
-
-    def _check_environment(self, fingerprint: str) -> None:
-        opened = self._worker.opened
-        if opened is not None and opened.description.fingerprint != fingerprint:
-            raise EnvironmentLoadError(
-                f"the environment {self._problem.environment!r} or its task has changed since this"
-                " run: its policies may not do there what they did",
-                "undo the changes, or search again",
-            )
 
     async def close(self) -> None:
         """End the worker."""

@@ -1,26 +1,53 @@
-"""The fleet: all workers of this machine, shared by any number of searches."""
+"""This machine's workers, shared by any number of searches in one process."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
+from typing import Generic, TypeVar
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.cluster.ray_cluster import Cluster
-from eureka_agent.fleet.devices import CPU, Device
+from eureka_agent.fleet.devices import CPU, Device, Hardware
 from eureka_agent.fleet.dispatcher import Dispatcher
+from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.film_maker import FilmMaker
-from eureka_agent.fleet.jobs import Population, ProgressObserver
-from eureka_agent.fleet.problem import Problem
-from eureka_agent.fleet.share import Share
+from eureka_agent.fleet.jobs import Population, Problem, ProgressObserver, Share
 from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
+
+_Worker = TypeVar("_Worker", DryRunner, Evaluator)
+
+
+class _Shared(Generic[_Worker]):
+    """Workers by problem, each shared by the searches of that problem."""
+
+    def __init__(self) -> None:
+        self._workers: dict[Problem, _Worker] = {}
+        self._users: Counter[Problem] = Counter()
+        self._starting = asyncio.Lock()
+
+    @asynccontextmanager
+    async def of(
+        self, problem: Problem, start: Callable[[], Awaitable[_Worker]]
+    ) -> AsyncIterator[_Worker]:
+        """The problem's worker, which ends with the last block. Raises the errors of `start`."""
+        self._users[problem] += 1
+        try:
+            async with self._starting:  # the first caller starts it, or gets the error
+                if problem not in self._workers:
+                    self._workers[problem] = await start()
+            yield self._workers[problem]
+        finally:
+            self._users[problem] -= 1
+            if not self._users[problem] and problem in self._workers:
+                await self._workers.pop(problem).close()
 
 
 class Fleet:
@@ -48,18 +75,12 @@ class Fleet:
             workers,
         )
         self._order = itertools.count(1)
-        self._evaluators: dict[Problem, Evaluator] = {}
-        self._users: Counter[Problem] = Counter()
+        self._evaluators = _Shared[Evaluator]()
 
     async def __aenter__(self) -> Fleet:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.close()
 
     @asynccontextmanager
@@ -87,7 +108,7 @@ class Fleet:
             on_progress,
             on_retry,
             on_resume,
-            share,
+            share or Share(),
         )
         try:
             yield trainings
@@ -97,17 +118,13 @@ class Fleet:
     @asynccontextmanager
     async def evaluator(self, problem: Problem) -> AsyncIterator[Evaluator]:
         """The evaluator of a problem, shared by its searches. It ends with the last block."""
-        if problem not in self._evaluators:
-            self._evaluators[problem] = Evaluator(
-                self._wall, problem, self._scratch / "evaluations", most_workers=usable_cores()
-            )
-        self._users[problem] += 1
-        try:
-            yield self._evaluators[problem]
-        finally:
-            self._users[problem] -= 1
-            if not self._users[problem]:
-                await self._evaluators.pop(problem).close()
+
+        async def start() -> Evaluator:
+            scratch = self._scratch / "evaluations"
+            return Evaluator(self._wall, problem, scratch, most_workers=usable_cores())
+
+        async with self._evaluators.of(problem, start) as evaluator:
+            yield evaluator
 
     @asynccontextmanager
     async def film_maker(self, problem: Problem) -> AsyncIterator[FilmMaker]:
@@ -130,3 +147,67 @@ class Fleet:
     async def close(self) -> None:
         """End all workers. Callers that wait get a CancelledError."""
         await self._dispatcher.close()
+
+
+class Machine:
+    """Shares workers between searches: a fleet for each kind of device, a dry runner for each
+    problem."""
+
+    def __init__(
+        self, wall: Wall, scratch: Path, workers: int = 0, cluster: Cluster | None = None
+    ) -> None:
+        """Starts nothing yet. At most `workers` train at a time on a kind of device; 0: one on each
+        core or GPU. They train on a `cluster`, if there is one."""
+        self.cluster = cluster
+        self.wall = wall
+        self._scratch = scratch
+        self._workers = workers
+        self._fleets: dict[Hardware, Fleet] = {}
+        self._dry_runners = _Shared[DryRunner]()
+        self._views = itertools.count(1)
+
+    async def __aenter__(self) -> Machine:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for fleet in self._fleets.values():
+            await fleet.close()
+
+    def workers(self, hardware: Hardware) -> int:
+        """Workers that train at a time on these devices."""
+        if self.cluster is not None:
+            return self._workers or self.cluster.places(hardware.kind)
+        return self._workers or hardware.places
+
+    def fleet(self, hardware: Hardware) -> Fleet:
+        """The fleet on these devices."""
+        if hardware not in self._fleets:
+            workers, scratch = self.workers(hardware), self._scratch / f"fleet-{len(self._fleets)}"
+            devices = hardware.devices(workers)
+            self._fleets[hardware] = Fleet(
+                self.wall, scratch, workers, devices, cluster=self.cluster
+            )
+        return self._fleets[hardware]
+
+    @asynccontextmanager
+    async def dry_runner(self, problem: Problem, timeout_s: float) -> AsyncIterator[DryRunner]:
+        """A started dry runner, whose worker other searches of the problem use too. It ends with
+        the last block."""
+
+        async def start() -> DryRunner:
+            runner = DryRunner(self.wall, problem, self._scratch / "dry-runs", timeout_s)
+            await runner.start()
+            return runner
+
+        async with self._dry_runners.of(problem, start) as runner:
+            yield runner.view(f"{next(self._views)}-", timeout_s)
+
+    def dispatch(self) -> None:
+        """Start the trainings that may start, after a share was released."""
+        for fleet in self._fleets.values():
+            fleet.dispatch()
+
+    @property
+    def under_way(self) -> int:
+        """Trainings that run or are about to."""
+        return sum(fleet.under_way for fleet in self._fleets.values())

@@ -1,19 +1,40 @@
-"""Trainings as jobs: the population, the job and its result."""
+"""Trainings as jobs: problem, population, job, result, and the turns of searches."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import WorkerDiedError
-from eureka_agent.fleet.problem import Problem
-from eureka_agent.fleet.share import Share
 from eureka_agent.protocol.commands import Train
-from eureka_agent.records import CurvePoint, Outcome
+from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
+
+
+@dataclass(frozen=True)
+class Problem:
+    """An environment and a task. Workers of one problem can replace each other."""
+
+    environment: str
+    """As `--env` names it."""
+    task: str | None = None
+    """None: the environment's first."""
+    fitness: WrittenFitness | None = None
+    """Replaces the task's own metric."""
+
+
+@dataclass(eq=False)
+class Share:
+    """Share of one search in a fleet that others use too."""
+
+    held: bool = False
+    """True while none of its jobs is to start; those under way go on."""
+    turn: int = 0
+    """Env steps of its trainings so far (`fleet/jobs.py`)."""
+
 
 RungObserver = Callable[[int, Path], None]
 """Gets the env steps of a rung and the file of the policy there (safetensors), which it deletes
@@ -96,11 +117,44 @@ class TrainingJob:
         if not self.result.done():
             self.result.set_result(result)
 
-    def fail(self, code: str, reason: str) -> None:
-        """Give the caller a result without an outcome."""
-        self.resolve(TrainingResult(None, tuple(self.points), {}, code, reason, self.retries))
-
     def raise_error(self, error: Exception) -> None:
         """Raise an error in the caller."""
         if not self.result.done():
             self.result.set_exception(error)
+
+
+class Turns:
+    """Order in which waiting jobs get slots: the search with the least env steps is first, within
+    a search the job with the smallest order.
+
+    Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) on env steps. A search that comes
+    late, or that had nothing to train, claims nothing for that time.
+    """
+
+    def __init__(self) -> None:
+        self._now = 0
+        """Virtual time: the turn of the last search that started a job."""
+
+    def arrived(self, share: Share, others: Iterable[TrainingJob]) -> None:
+        """Tell of a search's new job. `others`: the jobs that wait."""
+        if not any(each.share is share for each in others):
+            share.turn = max(share.turn, self._now)
+
+    def started(self, job: TrainingJob) -> None:
+        """Charge a job that has got a slot to its search."""
+        self._now = max(self._now, job.share.turn)
+        job.share.turn += job.population.settings.env_steps
+
+    @staticmethod
+    def order(waiting: Iterable[TrainingJob]) -> Iterator[TrainingJob]:
+        """Jobs in turn. Each search's turn is looked up when its next job is due, so that jobs that
+        were started meanwhile count."""
+        queues: dict[Share, list[TrainingJob]] = {}
+        for job in sorted(waiting, key=lambda job: job.order, reverse=True):
+            if not job.share.held:
+                queues.setdefault(job.share, []).append(job)
+        while queues:
+            share = min(queues, key=lambda each: (each.turn, queues[each][-1].order))
+            yield queues[share].pop()
+            if not queues[share]:
+                del queues[share]

@@ -24,7 +24,7 @@ from eureka_agent.archive.cache import CACHE_FOLDER
 from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.fleet.devices import Device, Hardware
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.protocol.bounds import KERNELS_FILE
 from eureka_agent.protocol.commands import Prepare
 from eureka_agent.sandbox.client import WorkerClient

@@ -10,25 +10,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from eureka_agent.errors import WorkerDiedError
-from eureka_agent.fleet.devices import Lease
+from eureka_agent.fleet.devices import Device
 from eureka_agent.fleet.jobs import Population, TrainingJob, TrainingResult
-from eureka_agent.fleet.worker_files import WorkerFiles, violation
+from eureka_agent.protocol import events
 from eureka_agent.protocol.commands import Cancel, Prepare, Save
-from eureka_agent.protocol.events import (
-    AllSaved,
-    Event,
-    Fault,
-    Progress,
-    RungReached,
-    Saved,
-    Trained,
-    TrainingFailed,
-)
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.sandbox.client import WorkerClient
+from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.worker_faults import raised_by, stuck
 
+MOST_POLICIES = 100
+"""Policies that a worker may send for one training."""
 _ITERATION_SHARE = 0.7
 """Share of the timeout for the environment steps of one iteration, so that the worker can still
 report where it hangs."""
@@ -38,21 +31,15 @@ class TrainingWorker:
     """Trains jobs in one worker process until it dies or is closed."""
 
     def __init__(
-        self,
-        population: Population,
-        wall: Wall,
-        scratch: Path,
-        limits: Limits,
-        lease: Lease,
+        self, population: Population, wall: Wall, scratch: Path, limits: Limits, device: Device
     ) -> None:
-        """Starts nothing yet. `close` gives back the `lease` on the device."""
+        """Starts nothing yet."""
         self.population = population
         self._wall = wall
         self._scratch = scratch
         self._limits = limits
-        self.lease = lease
+        self.device = device
         self._client: WorkerClient | None = None
-        self._files: WorkerFiles | None = None
         self._timers: dict[str, float] = {}
         self._all_saved: asyncio.Future[None] | None = None
         """Done at the end of the answer to `Save`."""
@@ -73,18 +60,16 @@ class TrainingWorker:
     async def start(self) -> None:
         """Start the process and make its population. Raises EurekaError when the environment cannot
         be loaded."""
-        population, problem = self.population, self.population.problem
-        device = self.lease.device
+        population, problem, device = self.population, self.population.problem, self.device
         limits = replace(device.limit(self._limits), kernels=population.kernels)
-        self._client = await WorkerClient.start(
+        client = self._client = await WorkerClient.start(
             self._wall, self._scratch, limits, problem.environment
         )
-        self._files = WorkerFiles(self._client.inbox, self._scratch)
-        self._client.write_timeout_s = max(self._client.write_timeout_s, population.timeout_s)
-        await self._client.open(
+        client.write_timeout_s = max(client.write_timeout_s, population.timeout_s)
+        await client.open(
             problem.environment, problem.task, device.name_within, fitness=problem.fitness
         )
-        await self._client.prepare(
+        await client.prepare(
             Prepare(
                 settings=population.settings,
                 slots=population.slots,
@@ -92,12 +77,13 @@ class TrainingWorker:
                 iteration_limit_s=_ITERATION_SHARE * population.timeout_s,
             )
         )
-        self._client.last_sign_of_life = time.monotonic()
+        client.last_sign_of_life = time.monotonic()
         self.ready = True
 
     def reserve(self, job: TrainingJob) -> None:
         """Take a slot for a job that `send` sends."""
-        self._end_idleness()
+        if not self.jobs and self._client is not None:  # the timeout begins with the first job
+            self._client.last_sign_of_life = time.monotonic()
         self.jobs[job.key] = job
         self._rungs_left[job.key] = set(job.command.rungs)
         self._saved[job.key] = 0
@@ -137,10 +123,10 @@ class TrainingWorker:
         client, timeout_s = self._client, self.population.timeout_s
         while True:
             silence = time.monotonic() - client.last_sign_of_life if self.jobs else 0.0
-            event: Event | None = None
+            event: events.Event | None = None
             with contextlib.suppress(TimeoutError):
                 event = await client.receive(max(0.05, timeout_s - silence))
-            if event is not None and await self._take(event, on_slot_free):
+            if event is not None and await self._take(client, event, on_slot_free):
                 client.last_sign_of_life = time.monotonic()
             elif self.jobs and time.monotonic() - client.last_sign_of_life >= timeout_s:
                 await client.kill()
@@ -152,53 +138,50 @@ class TrainingWorker:
                     "free the machine of other work, or raise --training-timeout",
                 )
 
-    async def _take(self, event: Event, on_slot_free: Callable[[], None]) -> bool:
-        """Handle an event. True if a job made progress by it, which alone counts as a sign of
-        life."""
-        if isinstance(event, Progress):
-            return self._take_progress(event)
-        if isinstance(event, Saved):
-            return await self._take_saved(event)
-        if isinstance(event, RungReached):
-            await self._take_rung(event)
-            return False
-        if isinstance(event, AllSaved):
-            self._mark_all_saved()
-            return False
-        if isinstance(event, Fault) and (event.job is None or event.environment):
-            raise raised_by(event, WorkerDiedError, self.population.problem.environment)
-        if not isinstance(event, (Trained, TrainingFailed, Fault)) or event.job is None:
-            return False
-        progress = event.job in self.jobs
-        if isinstance(event, Trained):
-            await self._take_trained(event)
-        elif isinstance(event, TrainingFailed):
-            self._finish(event.job, None, failure=(event.code, event.reason))
-        else:
-            self._finish(event.job, None, failure=("fault", event.message))
-        on_slot_free()
-        return progress
-
-    def _end_idleness(self) -> None:
-        """Restart the timeout of a worker that had no job."""
-        if not self.jobs and self._client is not None:
-            self._client.last_sign_of_life = time.monotonic()
+    async def close(self) -> None:
+        """End the process."""
+        self._mark_all_saved()
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
 
     def _mark_all_saved(self) -> None:
         if self._all_saved is not None and not self._all_saved.done():
             self._all_saved.set_result(None)
 
-    async def close(self) -> None:
-        """End the process and give its device back."""
-        self._mark_all_saved()
-        client, self._client = self._client, None
-        try:
-            if client is not None:
-                await client.close()
-        finally:
-            self.lease.give_back()
+    # ── events ────────────────────────────────────────────────────────────────────────────────────
 
-    def _take_progress(self, event: Progress) -> bool:
+    async def _take(
+        self, client: WorkerClient, event: events.Event, on_slot_free: Callable[[], None]
+    ) -> bool:
+        """Handle an event. True if a job made progress by it, which alone counts as a sign of
+        life."""
+        if isinstance(event, events.Fault) and (event.job is None or event.environment):
+            raise raised_by(event, WorkerDiedError, self.population.problem.environment)
+        match event:
+            case events.Progress():
+                return self._take_progress(event)
+            case events.Saved():
+                return await self._take_saved(client, event)
+            case events.RungReached():
+                await self._take_rung(client, event)
+                return False
+            case events.AllSaved():
+                self._mark_all_saved()
+                return False
+            case events.Trained(job=key):
+                progress = key in self.jobs
+                await self._take_trained(client, event)
+            case events.TrainingFailed(job=key):
+                progress = self._finish(key, None, failure=(event.code, event.reason))
+            case events.Fault(job=str() as key):
+                progress = self._finish(key, None, failure=("fault", event.message))
+            case _:
+                return False
+        on_slot_free()
+        return progress
+
+    def _take_progress(self, event: events.Progress) -> bool:
         """Add curve points to their jobs. True if there is a new one. Raises WorkerDiedError for
         more points than a training has."""
         self._timers = event.timers
@@ -208,48 +191,68 @@ class TrainingWorker:
             if job is None:
                 continue
             if len(job.points) + len(points) > self.population.settings.updates:
-                raise violation("it gave more points of a curve than the training has iterations")
+                raise _violation("it gave more points of a curve than the training has iterations")
             job.points += points
             if any(_component_names(point) != _component_names(job.points[0]) for point in points):
-                raise violation("it gave points of one curve with different components")
+                raise _violation("it gave points of one curve with different components")
             progress = progress or bool(points)
             job.on_progress(job.name, points)
         return progress
 
-    async def _take_saved(self, event: Saved) -> bool:
+    async def _take_saved(self, client: WorkerClient, event: events.Saved) -> bool:
         """Store the state of a training. True if it is later than the last one."""
-        assert self._files is not None
         job = self.jobs.get(event.job)
         if job is None or job.snapshots is None or event.iterations != len(job.points):
-            self._files.drop(event.snapshot)
+            client.inbox.drop(event.snapshot)
             return False
-        await self._files.store_state(job, event.snapshot, job.snapshots)
+        # after its points, since a state is of no use without them
+        job.snapshots.put_points(job.name, job.points)
+        await _store(client, event.snapshot, job.snapshots.state_path(job.name), check_state)
         before, self._saved[event.job] = self._saved[event.job], event.iterations
         return event.iterations > before
 
-    async def _take_rung(self, event: RungReached) -> None:
-        """Pass on a policy at a rung. Raises WorkerDiedError for one that nobody asked for."""
-        assert self._files is not None
+    async def _take_rung(self, client: WorkerClient, event: events.RungReached) -> None:
+        """Pass on a policy at a rung, stored where a resumed search finds it. Raises
+        WorkerDiedError for one that nobody asked for."""
         job = self.jobs.get(event.job)
         if job is None or job.on_rung is None:  # cancelled
-            self._files.drop(event.policy)
+            client.inbox.drop(event.policy)
             return
         if event.env_steps not in self._rungs_left[event.job]:
             steps = str(event.env_steps)[:100]
-            raise violation(f"it gave a policy at {steps} env steps, which is no rung")
+            raise _violation(f"it gave a policy at {steps} env steps, which is no rung")
         self._rungs_left[event.job].discard(event.env_steps)
-        policy = await self._files.take_rung(job, event)
+        policy = self._policy_path(job, f"rung-{event.env_steps}")
+        if job.snapshots is not None:
+            policy = job.snapshots.rung_path(job.name, event.env_steps)
+        await _store(client, event.policy, policy, check_policy)
         if self.jobs.get(event.job) is job:  # not cancelled meanwhile
             job.on_rung(event.env_steps, policy)
 
-    async def _take_trained(self, event: Trained) -> None:
-        assert self._files is not None
-        job = self.jobs.get(event.job)
+    async def _take_trained(self, client: WorkerClient, event: events.Trained) -> None:
+        """Move the policies of a finished training out of the worker's reach."""
+        job, outcome = self.jobs.get(event.job), event.outcome
         if job is None:  # cancelled
-            self._files.drop(*event.policies.values())
+            for name in event.policies.values():
+                client.inbox.drop(name)
             return
-        policies = await self._files.take_policies(job, event)
-        self._finish(event.job, event.outcome, policies)
+        known, given = range(len(outcome.checkpoints)), event.policies
+        if (
+            outcome.best_checkpoint not in given
+            or len(given) > MOST_POLICIES
+            or not all(checkpoint in known for checkpoint in given)
+        ):
+            raise _violation(
+                f"it gave the policies of checkpoints {str(sorted(given)[:5])[:100]} for an outcome"
+                f" at {str(outcome.best_checkpoint)[:100]} of {len(known)}"
+            )
+        policies = {place: self._policy_path(job, str(place)) for place in given}
+        for place, name in given.items():
+            await _store(client, name, policies[place], check_policy)
+        self._finish(event.job, outcome, policies)
+
+    def _policy_path(self, job: TrainingJob, suffix: str) -> Path:
+        return self._scratch / "policies" / f"{job.order[1]}-{suffix}.safetensors"
 
     def _finish(
         self,
@@ -257,14 +260,30 @@ class TrainingWorker:
         outcome: Outcome | None,
         policies: Mapping[int, Path] | None = None,
         failure: tuple[str, str] = ("", ""),
-    ) -> None:
+    ) -> bool:
+        """Give a job its result; False for an unknown one."""
         job = self.jobs.pop(key, None)
-        if job is not None:
-            points, timers = tuple(job.points), dict(self._timers)
-            job.resolve(
-                TrainingResult(outcome, points, policies or {}, *failure, job.retries, timers)
-            )
+        if job is None:
+            return False
+        points, timers = tuple(job.points), dict(self._timers)
+        job.resolve(TrainingResult(outcome, points, policies or {}, *failure, job.retries, timers))
+        return True
 
 
 def _component_names(point: CurvePoint) -> tuple[set[str], ...]:
     return {*point.components}, {*point.component_magnitudes}, {*point.component_deviations}
+
+
+async def _store(
+    client: WorkerClient, name: str, destination: Path, check: Callable[[Path], None]
+) -> None:
+    """Move a file from the worker's inbox. Raises WorkerDiedError for an invalid one."""
+    try:
+        await client.inbox.take(name, destination, check)
+    except WorkerFileError as error:
+        raise _violation(error.message, error.hint) from None
+
+
+def _violation(what: str, hint: str = DO_NOT_TRUST) -> WorkerDiedError:
+    """The error for a worker that breaks the protocol."""
+    return WorkerDiedError(f"the worker broke the protocol: {what}", hint)

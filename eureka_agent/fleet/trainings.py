@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
@@ -18,10 +19,10 @@ from eureka_agent.fleet.jobs import (
     Population,
     ProgressObserver,
     RungObserver,
+    Share,
     TrainingJob,
     TrainingResult,
 )
-from eureka_agent.fleet.share import Share
 from eureka_agent.protocol.commands import Train
 from eureka_agent.records import ParameterStage
 from eureka_agent.rewards import RewardSpecification
@@ -32,32 +33,23 @@ _MOST_LOST_GPUS = 3
 """Restarts of a job after a GPU failed under it. The next worker may get another GPU."""
 
 
+@dataclass(eq=False)
 class Trainings:
-    """Trains the rewards of one search, in workers shared with other searches."""
+    """Trains the rewards of one search, in workers shared with other searches. See
+    `Fleet.trainings`."""
 
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        order: itertools.count[int],
-        population: Population,
-        snapshots: SnapshotStore | None,
-        on_progress: ProgressObserver,
-        on_retry: Callable[[str, str], None],
-        on_resume: ProgressObserver,
-        share: Share | None = None,
-    ) -> None:
-        """See `Fleet.trainings`. `order` numbers the jobs of all searches."""
-        self._dispatcher = dispatcher
-        self._order = order
-        self._population = population
-        self._snapshots = snapshots
-        self._on_progress = on_progress
-        self._on_retry = on_retry
-        self._on_resume = on_resume
-        self._share = share or Share()
-        self._jobs: set[TrainingJob] = set()
-        self._policies: list[Path] = []
-        """Policy files of all results."""
+    _dispatcher: Dispatcher
+    _order: itertools.count[int]
+    """Numbers the jobs of all searches."""
+    _population: Population
+    _snapshots: SnapshotStore | None
+    _on_progress: ProgressObserver
+    _on_retry: Callable[[str, str], None]
+    _on_resume: ProgressObserver
+    _share: Share = field(default_factory=Share)
+    _jobs: set[TrainingJob] = field(default_factory=set)
+    _policies: list[Path] = field(default_factory=list)
+    """Policy files of all results."""
 
     async def train(
         self,
@@ -81,13 +73,12 @@ class Trainings:
         frees its slot.
         """
         number = next(self._order)
-        command = Train(
-            job=f"{number}:{name}", reward=reward, seed=seed, rungs=rungs, curriculum=curriculum
-        )
         job = TrainingJob(
             name,
             self._population,
-            command,
+            Train(
+                job=f"{number}:{name}", reward=reward, seed=seed, rungs=rungs, curriculum=curriculum
+            ),
             asyncio.get_running_loop().create_future(),
             (priority, number),
             self._snapshots,
@@ -131,9 +122,9 @@ class Trainings:
 
     def _start(self, job: TrainingJob) -> None:
         """Start a job from its last saved state, or from the first step."""
-        saved = None if self._snapshots is None else self._snapshots.find(job.name)
-        job.state, job.points = (None, []) if saved is None else (saved.state, list(saved.points))
-        if saved is not None:
+        job.state, job.points = None, []
+        if self._snapshots is not None and (saved := self._snapshots.find(job.name)) is not None:
+            job.state, job.points = saved.state, list(saved.points)
             self._on_resume(job.name, saved.points)
             for env_steps, policy in saved.rungs.items():
                 if job.on_rung is not None:
@@ -144,14 +135,16 @@ class Trainings:
         if job.result.done():
             return
         if isinstance(error, GpuLostError):
-            if job.lost_gpus >= _MOST_LOST_GPUS:
+            job.lost_gpus += 1
+            if job.lost_gpus > _MOST_LOST_GPUS:
                 job.raise_error(error)
                 return
-            job.lost_gpus += 1
         elif not isinstance(error, WorkerLostError):
             if job.retries >= _MAX_RETRIES:
                 text = f"its worker died twice; the last time: {error.message}"
-                job.fail("worker-died", text)
+                job.resolve(
+                    TrainingResult(None, tuple(job.points), {}, "worker-died", text, job.retries)
+                )
                 return
             job.retries += 1
         self._on_retry(job.name, error.message.splitlines()[0])

@@ -3,53 +3,47 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from pathlib import Path
+from typing import TypeVar
 
 from eureka_agent.environment_files import fingerprints
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.fleet.problem import Problem
-from eureka_agent.protocol.commands import (
-    DryRun,
-    Evaluate,
-    Film,
-    GiveCredit,
-    Measure,
-    Prove,
-    ScoreTransitions,
-)
-from eureka_agent.protocol.events import (
-    Credited,
-    DryRunDone,
-    Evaluated,
-    Fault,
-    Filmed,
-    Measured,
-    Opened,
-    Proved,
-    Scored,
-)
+from eureka_agent.fleet.jobs import Problem
+from eureka_agent.protocol import commands, events
+from eureka_agent.records import Record
 from eureka_agent.sandbox.client import (
     WorkerClient,
     absolute_reference,
     built_in_folder,
     environment_folder,
 )
+from eureka_agent.sandbox.inbox import DO_NOT_TRUST
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.worker_faults import raised_by
 
-Answer = DryRunDone | Scored | Credited | Evaluated | Filmed | Proved | Measured
+AnsweredCommand = (
+    commands.DryRun
+    | commands.ScoreTransitions
+    | commands.GiveCredit
+    | commands.Evaluate
+    | commands.Film
+    | commands.Prove
+    | commands.Measure
+)
+Answer = TypeVar("Answer", bound=Record)
 
 
 class WarmWorker:
-    """Starts a worker on demand. It serves one caller at a time."""
+    """Starts a worker on demand. It serves one caller at a time: who takes the `turn`."""
 
     def __init__(
         self,
         wall: Wall,
         problem: Problem,
         scratch: Path,
-        limits: Limits | None,
+        limits: Limits | None = None,
         rehearse: bool = False,
     ) -> None:
         """Starts nothing yet. See `Open` for `rehearse`."""
@@ -59,25 +53,29 @@ class WarmWorker:
         self._scratch = scratch
         self._limits = limits or Limits()
         self._client: WorkerClient | None = None
-        self.opened: Opened | None = None
+        self._jobs = itertools.count(1)
+        self.turn = asyncio.Lock()
+        self.opened: events.Opened | None = None
         """The worker's answer to `Open`; None before the first `ready`."""
+
+    def new_job(self, kind: str) -> str:
+        """A name for the next job."""
+        return f"{kind}-{next(self._jobs)}"
 
     async def ready(self) -> WorkerClient:
         """A live worker with the environment open. Raises EurekaError when it cannot be loaded."""
         if self._client is not None and self._client.alive:
             return self._client
         await self.drop()
+        problem = self._problem
         self._client = await WorkerClient.start(
-            self._wall, self._scratch, self._limits, self._problem.environment
+            self._wall, self._scratch, self._limits, problem.environment
         )
         try:
             opened = await self._client.open(
-                self._problem.environment,
-                self._problem.task,
-                fitness=self._problem.fitness,
-                rehearse=self._rehearse,
+                problem.environment, problem.task, fitness=problem.fitness, rehearse=self._rehearse
             )
-            self.opened = await asyncio.to_thread(_with_own_facts, opened, self._problem)
+            self.opened = await asyncio.to_thread(_with_own_facts, opened, problem)
         except BaseException:  # also a cancellation: no half-open worker stays behind
             await self.drop()
             raise
@@ -85,7 +83,8 @@ class WarmWorker:
 
     async def ask(
         self,
-        command: DryRun | ScoreTransitions | GiveCredit | Evaluate | Film | Prove | Measure,
+        command: AnsweredCommand,
+        expected: type[Answer],
         timeout_s: float,
         client: WorkerClient | None = None,
     ) -> Answer:
@@ -93,8 +92,8 @@ class WarmWorker:
         command, if it names any.
 
         Raises WorkerDiedError when the worker dies or the timeout passes, WorkerFaultError with its
-        message when it reports a fault, EnvironmentFaultError for a fault of the environment. A
-        dead worker is dropped, as is one whose caller gave up.
+        message when it reports a fault or answers with another event, EnvironmentFaultError for a
+        fault of the environment. A dead worker is dropped, as is one whose caller gave up.
         """
         client = client or await self.ready()
         deadline = time.monotonic() + timeout_s
@@ -103,10 +102,13 @@ class WarmWorker:
                 await client.send(command)  # it blocks while the worker reads nothing
             while True:
                 event = await client.receive(max(0.0, deadline - time.monotonic()))
-                if isinstance(event, Answer) and event.job == command.job:
-                    return event
-                if isinstance(event, Fault) and event.job in (command.job, None):
+                if isinstance(event, events.Fault) and event.job in (command.job, None):
                     raise raised_by(event, WorkerFaultError, client.environment)
+                if getattr(event, "job", None) == command.job:
+                    if isinstance(event, expected):
+                        return event
+                    what = f"the worker answered {command.type!r} with {event.type!r}"
+                    raise WorkerFaultError(what, DO_NOT_TRUST)
         except TimeoutError:
             await self.drop()
             raise WorkerDiedError(
@@ -126,7 +128,7 @@ class WarmWorker:
             await client.close()
 
 
-def _with_own_facts(opened: Opened, problem: Problem) -> Opened:
+def _with_own_facts(opened: events.Opened, problem: Problem) -> events.Opened:
     """The worker's answer, in which the driver's own words stand where settings, keys and files are
     named by them: an environment could tell another one's. Raises EnvironmentLoadError."""
     told, fitness = opened.description, problem.fitness

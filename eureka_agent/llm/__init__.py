@@ -1,1 +1,1 @@
-"""Language models behind one asynchronous interface."""
+"""Requests to language models: made once, within a budget, answered by anybody's server."""

@@ -1,55 +1,32 @@
-"""Address, key and retry policy of a model. Imports no SDK."""
+"""Address and key of a model, and the removal of keys from what is shown. Imports no SDK."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import random
 import re
-import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from eureka_agent.errors import SettingsError
-from eureka_agent.llm.breaker import OutageGuard
 from eureka_agent.llm.interface import RetryObserver
-from eureka_agent.llm.secrets import redact
 
-CONNECT_TIMEOUT_S = 10.0
-"""Timeout of a connection, which a model's thinking does not lengthen."""
+if TYPE_CHECKING:
+    from eureka_agent.llm.breaker import Breaker
+
 KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 """Environment variables with the keys of the providers that have an SDK here."""
 NO_KEY = "none"
 """Key for a server without keys, as SDKs insist on one."""
+PLACEHOLDER = "<key>"
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-
-
-@dataclass(frozen=True, kw_only=True)
-class RetryPolicy:
-    """Retry policy for all providers, whose SDKs do not retry."""
-
-    tries: int = 6
-    """Tries in all. The waits between them double, to about two minutes together."""
-    first_wait_s: float = 4.0
-    """Mean of the first wait; each is drawn from half of its mean to one and a half."""
-    longest_wait_s: float = 60.0
-    """Bound on that mean; a server may ask for a longer wait."""
-    longest_asked_wait_s: float = 900.0
-    """Longest wait that a server may ask for; after a longer one there is no retry."""
-    first_contact_tries: int = 3
-    """Tries for a server that never answered: its address is most likely wrong."""
-    first_contact_wait_s: float = 1.0
-    timeout_tries: int = 2
-    """Tries that may time out: each takes the whole timeout, and the provider may bill it."""
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    random: Callable[[], float] = random.random
-    """Random number from 0 to 1, for the jitter."""
-    now: Callable[[], float] = time.time
-    """Seconds since 1970, compared with a `retry-after` date."""
+_SECRET_NAMES = re.compile(
+    r"(KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|JWT)S?(_|$)", re.IGNORECASE
+)
+"""Names of environment variables whose value counts as a key."""
+_SHORTEST_SECRET = 8
+"""Shortest key; a shorter value is a common word and would be removed everywhere."""
 
 
 def _ignore(reason: str) -> None:
@@ -57,8 +34,8 @@ def _ignore(reason: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Access:
-    """Address, interface, timeout, retries and circuit breaker of a model."""
+class ModelAccess:
+    """Address, interface, timeout and circuit breaker of a model."""
 
     base_url: str | None = None
     """None: the provider's own address, or the one in its environment variable."""
@@ -67,42 +44,52 @@ class Access:
     timeout_s: float = 600.0
     """Timeout of a whole reply: models that reason take minutes."""
     on_retry: RetryObserver = _ignore
-    retries: RetryPolicy = RetryPolicy()
-    guard: OutageGuard | None = None
-    """None: an outage of its server ends a request after its retries."""
+    breaker: Breaker | None = None
+    """Breaker that searches share; None: one of its own."""
+    outage_s: float = 0.0
+    """Longest wait for a server that is out; 0: an outage ends a request after its retries."""
 
 
-DEFAULT_ACCESS = Access()
+DEFAULT_ACCESS = ModelAccess()
 
 
-def key_in(variable: str) -> str | None:
-    """The key in an environment variable, or None. Raises SettingsError for an invalid one."""
-    key = os.environ.get(variable, "").strip()
-    if key and not (key.isascii() and key.isprintable() and " " not in key):
+def redact(text: str) -> str:
+    """Replace the values of environment variables that are named like keys. The longest goes
+    first, so that one that begins with another is replaced as a whole."""
+    values = {value.strip() for name, value in os.environ.items() if _SECRET_NAMES.search(name)}
+    for value in sorted(values, key=len, reverse=True):
+        if len(value) >= _SHORTEST_SECRET:
+            text = text.replace(value, PLACEHOLDER)
+    return text
+
+
+def checked_key(model: str, variable: str, *, needed: bool) -> str | None:
+    """The key for a model. Raises SettingsError for a missing or invalid one."""
+    key = os.environ.get(variable, "").strip() or None
+    if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
         raise SettingsError(
             f"{variable} holds characters that no key has",
             f"copy the key again: export {variable}=<the key, without quotes, spaces or dots in its"
             " place>",
         )
-    return key or None
-
-
-def checked_key(model: str, variable: str, address: str | None, *, needed: bool) -> str | None:
-    """The key for a model. Raises SettingsError for a missing key or an invalid address."""
-    key = key_in(variable)
     if key is None and needed:
-        raise SettingsError(
-            f"model {model!r} needs a key and {variable} is not set",
-            f"export {variable}=…, name a server of your own with --base-url, or use --model"
-            " offline",
-        )
-    if address is not None:
-        usable_address(address)
+        raise missing_key(model, variable)
     return key
 
 
-def usable_address(address: str) -> str:
+def missing_key(model: str, *variables: str) -> SettingsError:
+    """The error for a model whose key is in none of the variables that may hold it."""
+    return SettingsError(
+        f"model {model!r} needs a key and {' or '.join(variables)} is not set",
+        f"export {variables[-1]}=…, name a server of your own with --base-url, or use --model"
+        " offline",
+    )
+
+
+def usable_address(address: str | None) -> str | None:
     """Return the address of a server. Raises SettingsError for an invalid one."""
+    if address is None:
+        return None
     try:
         parts = urlsplit(address)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -114,17 +101,6 @@ def usable_address(address: str) -> str:
             "write --base-url http://<host>:<port>/v1, or https://…",
         )
     return address
-
-
-@contextmanager
-def usable_server(provider: str, address: str | None, sdk_error: type[Exception]) -> Iterator[None]:
-    """Turn errors of an SDK that makes a client into SettingsError."""
-    try:
-        yield
-    except (sdk_error, ValueError, ImportError) as error:  # a proxy may need a missing package
-        where = provider if address is None else repr(shown_address(address))
-        what = f"cannot use the server {where}: {redact(str(error))}"
-        raise SettingsError(what, "see --base-url") from None
 
 
 def shown_address(address: str) -> str:

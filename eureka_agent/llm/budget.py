@@ -82,10 +82,6 @@ class _Usage:
         return Amount(self.total.money / self.requests, self.total.tokens // self.requests)
 
 
-def _nothing(reason: str) -> None:
-    """Ignore the reason."""
-
-
 class Budget:
     """Money and tokens spent on models by one run. A request is made where the limit leaves room
     for its expected cost and those in flight, and where those in flight cannot reach the limit even
@@ -101,21 +97,22 @@ class Budget:
         *,
         time_is_up: Callable[[], str] = lambda: "",
         closed: str = "",
-        on_closed: Callable[[str], None] = _nothing,
+        on_closed: Callable[[str], object] = lambda reason: None,
         shared: Budget | None = None,
     ) -> None:
         """`spent`: the run's messages so far. `time_is_up`: reason why no request may be made, or
         "". `closed`: reason of an earlier refusal. `on_closed` is called at the first refusal. With
         a limit in money every model needs a price. `shared`: a budget of several runs, which must
         have room too."""
-        self._limits = limits
+        self.limits = limits
         self._prices = prices
         self._time_is_up = time_is_up
         self._on_closed = on_closed
         self._shared = shared
         self.closed = closed
         """Reason why nothing more may be spent, or ""."""
-        self._spent = Amount()
+        self.spent = Amount()
+        """Settled so far; tokens that a server did not count are estimated."""
         self._in_flight: list[Reservation] = []
         self._owed: dict[str, Reservation] = {}
         """Requests of an earlier process without a reply yet, by their keys."""
@@ -124,30 +121,19 @@ class Budget:
         for message in spent:
             self._count(message.model, message.role, message.cost, message.request, message.reply)
 
-    @property
-    def spent(self) -> Amount:
-        """Settled so far; tokens that a server did not count are estimated."""
-        return self._spent
-
     def money(self, model: str, cost: Cost) -> Decimal | None:
         """Cost of a request at the run's prices; None for an unknown price or count."""
         price = self._prices.get(model)
         return None if price is None else price.money(cost)
 
-    @property
-    def limits(self) -> Limits:
-        """The limits now."""
-        return self._limits
-
     def change_limits(self, limits: Limits) -> None:
         """Take over other limits, and forget the refusal under those before."""
-        self._limits = limits
-        self.closed = ""
+        self.limits, self.closed = limits, ""
 
     def owe(self, model: str, request: BatchedRequest) -> None:
         """Count a request that an earlier process sent in a batch; `reserve` takes it over."""
         usage = self._usage.get((model, request.role, True))
-        guess = self._estimate(model, request.prompt_tokens, request.reply_tokens, batched=True)
+        guess = self._estimate(model, request.prompt_tokens, request.reply_tokens, True)
         expected = guess if usage is None else usage.mean
         self._owed[request.key] = Reservation(model, request.role, expected, expected)
         if self._shared is not None:
@@ -173,8 +159,8 @@ class Budget:
                     expected = needed = usage.mean
                 else:  # a guess reserves money, but refuses no request
                     usual = min(bound, USUAL_REPLY_TOKENS)
-                    expected = self._estimate(model, prompt_tokens, usual, batched=batched)
-                    needed = self._estimate(model, prompt_tokens, 0, batched=batched)
+                    expected = self._estimate(model, prompt_tokens, usual, batched)
+                    needed = self._estimate(model, prompt_tokens, 0, batched)
                 if not reason and self._fits(needed):
                     break
                 if not reason and not self._in_flight:
@@ -183,14 +169,13 @@ class Budget:
                     self._close(reason)
                     raise BudgetSpentError(f"no more requests to models: {self.closed}")
                 await self._changed.wait()
-            most = self._estimate(model, prompt_tokens, bound, batched=batched)
+            most = self._estimate(model, prompt_tokens, bound, batched)
             reservation = Reservation(model, request.role.value, expected, most)
             self._in_flight.append(reservation)
         if self._shared is not None:
             try:
-                reservation.shared = await self._shared.reserve(
-                    model, request, key, batched=batched
-                )
+                more = await self._shared.reserve(model, request, key, batched=batched)
+                reservation.shared = more
             except BaseException as error:
                 await self.release(reservation)
                 if isinstance(error, BudgetSpentError):
@@ -222,23 +207,23 @@ class Budget:
     @property
     def _committed(self) -> Amount:
         """Spent or owed."""
-        return sum((each.expected for each in self._owed.values()), self._spent)
+        return sum((each.expected for each in self._owed.values()), self.spent)
 
     def _fits(self, needed: Amount) -> bool:
         usual = sum((each.expected for each in self._in_flight), self._committed + needed)
         most = sum((each.most for each in self._in_flight), self._committed)
-        money, tokens = self._limits.money, self._limits.tokens
+        money, tokens = self.limits.money, self.limits.tokens
         return (money is None or (usual.money <= money and most.money < money)) and (
             tokens is None or (usual.tokens <= tokens and most.tokens < tokens)
         )
 
     def _refusal(self, needed: Amount) -> str:
         committed = self._committed
-        money, tokens = self._limits.money, self._limits.tokens
+        money, tokens = self.limits.money, self.limits.tokens
         if money is not None and committed.money + needed.money > money:
-            spent = f"${committed.money:,.4f} of ${money:,.4f} ({self._limits.origin['money']})"
+            spent = f"${committed.money:,.4f} of ${money:,.4f} ({self.limits.origin['money']})"
             return f"{spent} are spent, and the next one takes about ${needed.money:,.4f}"
-        spent = f"{committed.tokens:,} of {tokens:,} tokens ({self._limits.origin['tokens']})"
+        spent = f"{committed.tokens:,} of {tokens:,} tokens ({self.limits.origin['tokens']})"
         return f"{spent} are spent, and the next one takes about {needed.tokens:,}"
 
     def _close(self, reason: str) -> None:
@@ -253,7 +238,7 @@ class Budget:
         usage.total += amount
         reply_tokens = cost.completion_tokens or len(reply) // CHARACTERS_PER_TOKEN
         usage.longest_reply = max(usage.longest_reply, reply_tokens)
-        self._spent += amount
+        self.spent += amount
 
     def _amount(self, model: str, cost: Cost, request: str, reply: str) -> Amount:
         """Amount of a settled request; a replayed one cost no tokens."""
@@ -262,17 +247,13 @@ class Budget:
         if prompt is None or completion is None:
             prompt = len(request) // CHARACTERS_PER_TOKEN if prompt is None else prompt
             completion = len(reply) // CHARACTERS_PER_TOKEN if completion is None else completion
-            return self._estimate(model, prompt, completion, batched=cost.batched)
+            return self._estimate(model, prompt, completion, cost.batched)
         money = cost.money if cost.money is not None else self.money(model, cost)
         return Amount(money or Decimal(0), prompt + completion)
 
-    def _estimate(
-        self, model: str, prompt_tokens: int, completion_tokens: int, *, batched: bool
-    ) -> Amount:
-        cost = Cost(
-            prompt_tokens=prompt_tokens, completion_tokens=completion_tokens, batched=batched
-        )
-        return Amount(self.money(model, cost) or Decimal(0), prompt_tokens + completion_tokens)
+    def _estimate(self, model: str, prompt: int, reply: int, batched: bool) -> Amount:
+        cost = Cost(prompt_tokens=prompt, completion_tokens=reply, batched=batched)
+        return Amount(self.money(model, cost) or Decimal(0), prompt + reply)
 
 
 def batched_request(key: str, request: CompletionRequest) -> BatchedRequest:

@@ -4,31 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from types import MappingProxyType
 
 from eureka_agent.journal.entries import Observer
 from eureka_agent.journal.progress import RequestEnded, RequestStarted
-from eureka_agent.llm.batches.collector import Batches
-from eureka_agent.llm.breaker import OutageGuard
+from eureka_agent.llm.access import redact
+from eureka_agent.llm.batches import RequestBatches
 from eureka_agent.llm.budget import Budget, Reservation
 from eureka_agent.llm.interface import (
+    AsksModels,
+    ChatMessage,
     Completion,
     CompletionRequest,
     LanguageModel,
     MessageStore,
-    RequestObserver,
     Role,
     message_key,
     transcript,
 )
-from eureka_agent.llm.pauses import PAUSES, Pauses
-from eureka_agent.llm.secrets import redact
-from eureka_agent.records import Cost, Message
+from eureka_agent.records import Message
 
 PATIENCE_S = 120.0
 """Timeout for replies that are paid for, when a run is stopped."""
@@ -41,22 +40,7 @@ _PURPOSES = {
     Role.JUDGE: "comparison",
     Role.RANDOMISER: "distributions",
 }
-
-
-def _unobserved(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
-    return lambda message: None
-
-
-def request_observer(observer: Observer) -> RequestObserver:
-    """Observer of a gateway's requests that makes entries of them."""
-    numbers = itertools.count()
-
-    def started(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
-        event = RequestStarted(number=next(numbers), model=model, purpose=purpose(request))
-        observer(event)
-        return lambda reply: observer(RequestEnded(request=event, cost=reply and reply.cost))
-
-    return started
+_NUMBERS = itertools.count()
 
 
 def purpose(request: CompletionRequest) -> str:
@@ -66,36 +50,29 @@ def purpose(request: CompletionRequest) -> str:
     return _PURPOSES[request.role] + (f" of {request.attempt}" if request.attempt else "")
 
 
-class _Watch:
+class _RequestWatch:
     """Tells an observer of a request once, however often it is tried."""
 
-    def __init__(self, begin: Callable[[], Callable[[Message | None], None]]) -> None:
-        self._begin = begin
-        self._end: Callable[[Message | None], None] | None = None
-        self._in_flight = self._left = False
+    def __init__(self, observer: Observer, model: str, purpose: str) -> None:
+        self._observer = observer
+        self._event = RequestStarted(number=next(_NUMBERS), model=model, purpose=purpose)
+        self._told = False
+        self._open = 1
+        """The caller and tries that have not ended."""
 
     def sent(self) -> None:
         """Note the beginning of a try."""
-        self._in_flight = True
-        if self._end is None:
-            self._end = self._begin()
+        self._open += 1
+        if not self._told:
+            self._told = True
+            self._observer(self._event)
 
-    def tried(self, message: Message | None) -> None:
-        """Note the end of a try; without a reply another may follow."""
-        self._in_flight = False
-        if message is not None or self._left:
-            self._tell(message)
-
-    def leave(self) -> None:
-        """Note that no try follows."""
-        self._left = True
-        if not self._in_flight:
-            self._tell(None)
-
-    def _tell(self, message: Message | None) -> None:
-        if self._end is not None:
-            self._end(message)
-            self._end = None
+    def left(self, message: Message | None = None) -> None:
+        """Note the end of a try, or that no further one follows."""
+        self._open -= 1
+        if self._told and (message is not None or not self._open):
+            self._told = False
+            self._observer(RequestEnded(request=self._event, cost=message and message.cost))
 
 
 class Gateway:
@@ -106,55 +83,54 @@ class Gateway:
         store: MessageStore,
         budget: Budget,
         concurrency: int,
-        on_request: RequestObserver = _unobserved,
+        observer: Observer = lambda entry: None,
         before_request: Callable[[], Awaitable[object]] | None = None,
-        guards: Mapping[str, OutageGuard] = MappingProxyType({}),
-        batches: Batches | None = None,
+        batches: RequestBatches | None = None,
     ) -> None:
         """`store` is looked up before a model is asked. `concurrency`: most requests in flight;
-        those in `batches` do not count, since they wait at the provider. `before_request` is
-        awaited before a request is made. `guards`, by model, have requests wait for a server that
-        is out."""
-        self._guards = guards
+        those in `batches` do not count, since they wait at the provider. `observer` is told of
+        each request's begin and end. `before_request` is awaited before a request is made."""
         self._before_request = before_request
         self._store = store
         self._budget = budget
-        self._on_request = on_request
+        self._observer = observer
         self._batches = batches
         self._places = asyncio.Semaphore(concurrency)
-        self._locks: dict[str, asyncio.Lock] = {}
-        self._waiting: Counter[str] = Counter()
-        self._tasks: set[asyncio.Task[Message]] = set()
-        self._pauses = Pauses()
+        self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        """By keys: equal requests at the same time get one reply."""
+        self._tries: dict[asyncio.Task[Message], bool] = {}
+        """Tries in flight; True for those in a batch."""
+        self._stop = asyncio.Event()
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
         """Return a stored reply, made at most once. Raises BudgetSpentError, LanguageModelError."""
         key = message_key(model.name, request)
-        async with self._alone(key):
+        async with self._alone[key]:
             known = self._store.find(key)
             if known is not None:
                 return known
-            watch = _Watch(partial(self._on_request, model.name, request))
-            make = partial(self._ask_once, model, request, key, watch)
-            guard = self._guards.get(model.name)
+            watch = _RequestWatch(self._observer, model.name, purpose(request))
+            make = partial(self._try, model, request, key, watch)
             try:
-                # a wait for a server that is out takes neither a place nor a reservation
-                return await (make() if guard is None else guard.patiently(make))
+                if model.retries is None:
+                    return await make()
+                return await model.retries.patiently(make, self._stop)
             finally:
-                watch.leave()
+                watch.left()
 
     @property
     def under_way(self) -> int:
-        """Number of requests without an answer, without those that pause before a retry."""
-        return len(self._tasks - self._pauses.tasks)
+        """Number of requests without an answer, without those in batches and those that wait for
+        their next try."""
+        return sum(not in_batch for in_batch in self._tries.values())
 
     async def finish(self, timeout_s: float = PATIENCE_S) -> None:
         """Wait for replies in flight, which are stored; give up after the timeout. Batches stay at
         the provider, where a resumed run finds them."""
-        self._pauses.end()
+        self._stop.set()
         if self._batches is not None:
             await self._batches.close()
-        pending = set(self._tasks)
+        pending = set(self._tries)
         try:
             if pending:
                 _, pending = await asyncio.wait(pending, timeout=timeout_s)
@@ -162,27 +138,28 @@ class Gateway:
             for task in pending:
                 task.cancel()
 
-    async def _ask_once(
-        self, model: LanguageModel, request: CompletionRequest, key: str, watch: _Watch
+    async def _try(
+        self, model: LanguageModel, request: CompletionRequest, key: str, watch: _RequestWatch
     ) -> Message:
         if self._before_request is not None:
             await self._before_request()
         batches = self._batches
         if batches is not None and not batches.takes(key, request):
             batches = None
-        if batches is None:
-            await self._places.acquire()
+        # what waits at the provider takes no place
+        place = self._places if batches is None else asyncio.Semaphore()
+        await place.acquire()
         try:
             reservation = await self._budget.reserve(
                 model.name, request, key, batched=batches is not None
             )
         except BaseException:
-            if batches is None:
-                self._places.release()
+            place.release()
             raise
         # from here on it is paid for: its reply is stored even if the caller is cancelled
         task = asyncio.create_task(self._make(model, request, key, reservation, watch, batches))
-        self._tasks.add(task)
+        self._tries[task] = batches is not None
+        task.add_done_callback(lambda _: place.release())
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
@@ -192,55 +169,32 @@ class Gateway:
         request: CompletionRequest,
         key: str,
         reservation: Reservation,
-        watch: _Watch,
-        batches: Batches | None,
+        watch: _RequestWatch,
+        batches: RequestBatches | None,
     ) -> Message:
         message: Message | None = None
         watch.sent()
-        PAUSES.set(self._pauses)  # in this task's own context
         try:
-            if batches is None:
-                completion = await model.complete(request)
-            else:
+            if batches is not None:
                 completion = await batches.complete(key, model, request)
+            else:
+                with nullcontext() if model.retries is None else model.retries.trying():
+                    completion = await model.complete(request)
             message = self._message(model.name, request, completion)
             self._store.put(key, message)
             await self._budget.settle(reservation, message.cost, message.request, message.reply)
         finally:
-            if batches is None:
-                self._places.release()
             await self._budget.release(reservation)
-            watch.tried(message)
+            watch.left(message)
         return message
 
     def _ended(self, task: asyncio.Task[Message]) -> None:
-        self._tasks.discard(task)
+        del self._tries[task]
         if not task.cancelled():
             task.exception()  # the caller has it, or is gone
 
-    @asynccontextmanager
-    async def _alone(self, key: str) -> AsyncIterator[None]:
-        """Give concurrent equal requests one reply."""
-        lock = self._locks.setdefault(key, asyncio.Lock())
-        self._waiting[key] += 1
-        try:
-            async with lock:
-                yield
-        finally:
-            self._waiting[key] -= 1
-            if not self._waiting[key]:
-                del self._waiting[key], self._locks[key]
-
     def _message(self, model: str, request: CompletionRequest, completion: Completion) -> Message:
-        cost = Cost(
-            prompt_tokens=completion.prompt_tokens,
-            completion_tokens=completion.completion_tokens,
-            reasoning_tokens=completion.reasoning_tokens,
-            cached_tokens=completion.cached_tokens,
-            cache_write_tokens=completion.cache_write_tokens,
-            batched=completion.batched,
-            seconds=completion.seconds,
-        )
+        money = self._budget.money(model, completion.cost)
         return Message(
             role=request.role.value,
             attempt=request.attempt,
@@ -249,7 +203,7 @@ class Gateway:
             reply=_storable(completion.text),
             reasoning=_storable(completion.reasoning),
             finish_reason=completion.finish_reason.value,
-            cost=cost.model_copy(update={"money": self._budget.money(model, cost)}),
+            cost=completion.cost.model_copy(update={"money": money}),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
         )
 
@@ -257,3 +211,35 @@ class Gateway:
 def _storable(text: str) -> str:
     """Remove keys and surrogates, which no file can store."""
     return redact(text).encode("utf-8", "replace").decode()
+
+
+@dataclass(frozen=True)
+class ConfiguredModel:
+    """A model with the gateway of its requests, a run's temperature and its bound on replies."""
+
+    model: LanguageModel
+    gateway: AsksModels
+    temperature: float | None = None
+    """None: the model's own."""
+    reply_tokens: int | None = None
+    """None: the model's own."""
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self.model.name
+
+    async def ask(
+        self, role: Role, *messages: ChatMessage, sample: int = 0, attempt: str = ""
+    ) -> Message:
+        """Return the stored reply to a conversation. `sample`: number of the reply to one prompt;
+        `attempt`: its attempt's id. Raises BudgetSpentError, LanguageModelError."""
+        request = CompletionRequest(
+            messages=messages,
+            temperature=self.temperature,
+            max_tokens=self.reply_tokens,
+            sample=sample,
+            role=role,
+            attempt=attempt,
+        )
+        return await self.gateway.ask(self.model, request)

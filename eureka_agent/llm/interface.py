@@ -6,12 +6,15 @@ import base64
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.records import Message
+from eureka_agent.records import Cost, Message
+
+if TYPE_CHECKING:
+    from eureka_agent.llm.breaker import Retries
 
 LONGEST_REPLY_TOKENS = 16_000
 """Bound on a reply where an interface demands one. A reward with its reasoning needs a tenth."""
@@ -26,19 +29,16 @@ class MissingReplyError(LanguageModelError):
 
 
 class Role(StrEnum):
-    """Asking role, for the ledger; it does not affect the reply."""
+    """Asking role, for the ledger; it does not affect the reply. `METRIC` writes a fitness,
+    `READER` reads a person's wish, `JUDGE` compares pictures of two attempts."""
 
     DESIGNER = "designer"
     REVIEWER = "reviewer"
     ANALYST = "analyst"
     METRIC = "metric"
-    """Writer of a fitness function for a sentence that has none."""
     READER = "reader"
-    """Reader of a person's wish."""
     JUDGE = "judge"
-    """Judge of pictures of two attempts."""
     RANDOMISER = "randomiser"
-    """Designer of distributions of an environment's parameters."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,8 @@ class CompletionRequest:
     sample: int = 0
     """Number among the replies drawn from one prompt: part of the key, never sent."""
     role: Role = Role.DESIGNER
-    """Asking role; neither sent nor part of the key."""
     attempt: str = ""
-    """Id of the reply's attempt; neither sent nor part of the key."""
+    """Id of the reply's attempt. Like `role` it is neither sent nor part of the key."""
 
     @property
     def system(self) -> str:
@@ -107,7 +106,6 @@ class FinishReason(StrEnum):
     """Ended at the bound on tokens."""
     REFUSED = "refused"
     TOOL_CALL = "tool_call"
-    """Ended with the call of a tool, though none was offered."""
     REASONING_ALONE = "reasoning_alone"
     """Ended without a text after its reasoning."""
     OTHER = "other"
@@ -115,43 +113,40 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Completion:
-    """A reply. Tokens are None where they are not counted."""
+    """A reply."""
 
     text: str
     """The answer; for a refusal its words, if there are any."""
     finish_reason: FinishReason
-    prompt_tokens: int | None
-    """Tokens of the whole prompt, those read from and written to a cache included."""
-    completion_tokens: int | None
-    """Tokens of the reply with its reasoning."""
-    reasoning_tokens: int | None = None
-    """Tokens of the reply that are reasoning."""
-    cached_tokens: int | None = None
-    """Prompt tokens read from the provider's cache."""
-    cache_write_tokens: int | None = None
-    """Prompt tokens written to the provider's cache, where that has its own price."""
     reasoning: str = ""
     """The reasoning, where the server sends it apart from the text."""
-    batched: bool = False
-    """True for a reply from a batch."""
-    seconds: float = 0.0
+    cost: Cost = field(default_factory=Cost)
+    """Tokens and time; no money yet."""
+
+    def made_in(self, seconds: float, *, batched: bool = False) -> Completion:
+        """The reply with its time."""
+        cost = self.cost.model_copy(update={"seconds": seconds, "batched": batched})
+        return replace(self, cost=cost)
 
 
 RetryObserver = Callable[[str], None]
 """Receives the reason of a retry and the wait before it, in one line."""
 
-RequestObserver = Callable[[str, CompletionRequest], Callable[[Message | None], None]]
-"""Receives each request; the function that it returns receives the reply, or None."""
-
 
 class LanguageModel(Protocol):
-    """Answers requests, several at a time, with retries of transient failures."""
+    """Answers requests, several at a time."""
 
     name: str
     """`<provider>/<model>`."""
 
+    @property
+    def retries(self) -> Retries | None:
+        """Retries of its requests; None for a model without a server."""
+        ...
+
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Complete a conversation. Raises LanguageModelError where there is no reply."""
+        """Try once to complete a conversation. Raises LanguageModelError, and RequestFailedError
+        where `retries` decide about another try."""
         ...
 
     async def close(self) -> None:
@@ -171,7 +166,7 @@ class MessageStore(Protocol):
         ...
 
 
-class Asks(Protocol):
+class AsksModels(Protocol):
     """A gateway of requests to models (`eureka_agent.llm.gateway.Gateway`)."""
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:

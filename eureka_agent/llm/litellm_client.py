@@ -1,13 +1,12 @@
 """All other models through litellm: `gemini/…`, `deepseek/…`, `openrouter/…`, a local `ollama/…`.
-litellm takes seconds to import: until a request its provider tables are read, if they suffice. Two
-variables keep it from fetching its price table, and from reading a `.env`."""
+litellm takes seconds to import: a request does that, if files suffice before it. Two variables
+keep it from fetching its price table, and from reading a `.env`."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
 import importlib.util
-import json
 import logging
 import os
 import re
@@ -16,16 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.errors import SettingsError, did_you_mean
-from eureka_agent.invocation import install_packages
 from eureka_agent.llm.access import (
-    DEFAULT_ACCESS,
+    KEY_VARIABLES,
     NO_KEY,
-    Access,
+    ModelAccess,
     ask_loopback_directly,
+    missing_key,
     shown_address,
     usable_address,
 )
-from eureka_agent.llm.bounded_http import bound_all_clients, requests_bounded
+from eureka_agent.llm.bodies import BOUNDS, Forms, chat_body
+from eureka_agent.llm.bounded_http import bound_clients, requests_bounded
+from eureka_agent.llm.clients import ServedModel
 from eureka_agent.llm.failures import (
     PASSING_STATUSES,
     RequestFailedError,
@@ -33,88 +34,71 @@ from eureka_agent.llm.failures import (
     Trouble,
     failure_of,
 )
-from eureka_agent.llm.forms import Forms
 from eureka_agent.llm.interface import Completion, CompletionRequest
-from eureka_agent.llm.parts import for_chat
 from eureka_agent.llm.replies import read_chat, refused
-from eureka_agent.llm.retry import Retries
 
-OWN_SDKS = ("openai", "anthropic")
-LOCAL_PROVIDERS = frozenset(
-    (
-        *("ollama", "ollama_chat", "hosted_vllm", "lm_studio", "llamafile", "xinference"),
-        *("docker_model_runner", "lemonade"),
-    )
+LOCAL_PROVIDERS = (
+    *("ollama", "ollama_chat", "hosted_vllm", "lm_studio", "llamafile", "xinference"),
+    *("docker_model_runner", "lemonade"),
 )
 """Local servers, which need no key."""
-_PROVIDERS = "types/utils.py"
-_COMPATIBLE = "llms/openai_like/providers.json"
 
 
-class LiteLLMModel:
+class LiteLLMModel(ServedModel):
     """A model that litellm supports."""
 
-    def __init__(self, provider: str, model: str, access: Access = DEFAULT_ACCESS) -> None:
+    def __init__(self, provider: str, model: str, access: ModelAccess) -> None:
         """Raises SettingsError for an unknown provider, and for a missing key."""
-        self.name = f"{provider}/{model}"
+        name = f"{provider}/{model}"
         ask_loopback_directly()
-        if provider not in providers():
-            _check_provider(provider, self.name)
+        if provider not in LOCAL_PROVIDERS and not _has_folder(provider):
+            _check_provider(provider, name)
         local = access.base_url is not None or provider in LOCAL_PROVIDERS
         if not local and not _has_variable(provider):
-            _check_key(self.name)
-        self._api_base = None if access.base_url is None else usable_address(access.base_url)
-        self._timeout_s = access.timeout_s
-        address = None if access.base_url is None else shown_address(access.base_url)
-        self._service = Service(
-            name=self.name,
+            missing = imported_litellm().validate_environment(name)["missing_keys"]
+            if missing and all(key.endswith("_API_KEY") for key in missing):
+                raise missing_key(name, *missing)
+        self._api_base = usable_address(access.base_url)
+        address = self._api_base and shown_address(self._api_base)
+        service = Service(
+            name=name,
             address=address,
             key_name=f"the key of {provider!r}",
             protocol=f"the servers of {provider!r}",
             address_hint="check --base-url" if address else f"see litellm's page on {provider!r}",
             timeout_s=access.timeout_s,
         )
-        self._forms = Forms("max_tokens", "max_completion_tokens")
-        self._retries = Retries(self._service, access, self._forms)
+        super().__init__(service, access, Forms(*BOUNDS))
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Complete a conversation. Raises LanguageModelError where there is no reply."""
-        litellm = await asyncio.to_thread(imported_litellm)
-        return await self._retries.complete(lambda: self._once(litellm, request))
+        """Try a request, after the import, which takes seconds."""
+        await asyncio.to_thread(imported_litellm)
+        return await super().complete(request)
 
     async def close(self) -> None:
         """Do nothing: litellm shares connections in a process, and closes them at its end."""
 
-    async def _once(self, litellm: Any, request: CompletionRequest) -> Completion:
-        try:
-            with requests_bounded(self._timeout_s):
-                response = await litellm.acompletion(**self._options(litellm, request))
-        except litellm.exceptions.ContentPolicyViolationError:
-            return refused()
-        except Exception as error:  # noqa: BLE001 - libraries of a hundred providers raise their own
-            raise _failure(error) from None
-        return read_chat(response)
-
-    def _options(self, litellm: Any, request: CompletionRequest) -> dict[str, Any]:
-        """`drop_params` stays off: a temperature that a model does not accept is an error."""
-        request = self._forms.of(request)
-        options: dict[str, Any] = {
-            "model": self.name,
-            "messages": for_chat(request.messages),
-            "timeout": self._timeout_s,
-            "max_retries": 0,
-            "num_retries": 0,
-        }
+    async def _once(self, request: CompletionRequest) -> Completion:
+        litellm = imported_litellm()
+        # `drop_params` stays off: a temperature that a model does not accept is an error
+        options = chat_body(self.name, self.forms.of(request), self.forms)
+        options |= {"timeout": self.service.timeout_s, "max_retries": 0, "num_retries": 0}
         if self._api_base is not None:
             options["api_base"] = self._api_base
             missing = litellm.validate_environment(self.name)["missing_keys"]
             if any(key.endswith("_API_KEY") for key in missing):
                 options["api_key"] = NO_KEY
-        if request.temperature is not None:
-            options["temperature"] = request.temperature
-        if request.max_tokens is not None:
-            options[self._forms.bound] = request.max_tokens
-        return options
+        try:
+            with requests_bounded(self.service.timeout_s):
+                async with asyncio.timeout(self.service.timeout_s):
+                    response = await litellm.acompletion(**options)
+        except TimeoutError:
+            raise RequestFailedError(Trouble.TIMEOUT) from None
+        except litellm.exceptions.ContentPolicyViolationError:
+            return refused()
+        except Exception as error:  # noqa: BLE001 - libraries of a hundred providers raise their own
+            raise _failure(error) from None
+        return read_chat(response)
 
 
 @cache
@@ -125,9 +109,7 @@ def imported_litellm() -> Any:
     os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     try:
         litellm: Any = importlib.import_module("litellm")
-        for library in ("httpx", "httpx2"):  # litellm's, and that of SDKs that it calls
-            if importlib.util.find_spec(library) is not None:
-                bound_all_clients(importlib.import_module(library))
+        bound_clients()
     except ImportError as error:
         what = f"litellm cannot be imported: {error}"
         raise SettingsError(what, "install eureka-agent again") from None
@@ -140,25 +122,22 @@ def imported_litellm() -> Any:
 
 
 def _failure(error: Exception) -> RequestFailedError:
-    """Correct the status: litellm gives one to every error, also to its own, without a request."""
+    """Correct the status: litellm gives one to every error, also to its own, without a request. Its
+    prefix, traceback and setup hints are no words of a server's."""
     failure = failure_of(error)
-    status = getattr(error, "status_code", None)
     if failure.trouble is not Trouble.OTHER:
         return failure
-    words = _without_prefix(str(getattr(error, "message", None) or error))
+    words = str(getattr(error, "message", None) or error)
+    words = re.split(r"\s*Traceback \(most recent|\s*To drop unsupported", words)[0]
+    words = re.sub(r"^litellm\.\w+: (\w+: )?(\w*Exception - )?", "", words)
+    status = getattr(error, "status_code", None)
     if not isinstance(status, int):
         return RequestFailedError(Trouble.OTHER, words or failure.words)
     if status == 200 or "no 'choices'" in words:
         return RequestFailedError(Trouble.NONSENSE)
-    if status in PASSING_STATUSES or status > 500:  # a provider's error under a good status
-        return RequestFailedError(Trouble.STATUS, words, status=status)
-    return RequestFailedError(Trouble.OTHER, words)
-
-
-def _without_prefix(words: str) -> str:
-    """Remove litellm's prefix, traceback and setup hints from an error's message."""
-    words = re.split(r"\s*Traceback \(most recent|\s*To drop unsupported", words)[0]
-    return re.sub(r"^litellm\.\w+: (\w+: )?(\w*Exception - )?", "", words)
+    # a provider's error under a good status, or an error of litellm's own
+    is_told = status in PASSING_STATUSES or status > 500
+    return RequestFailedError(Trouble.STATUS if is_told else Trouble.OTHER, words, status)
 
 
 def _check_provider(provider: str, name: str) -> None:
@@ -167,7 +146,7 @@ def _check_provider(provider: str, name: str) -> None:
         litellm.get_llm_provider(name)
     except litellm.exceptions.BadRequestError:
         listed = {str(getattr(known, "value", known)) for known in litellm.provider_list}
-        close = did_you_mean(provider, listed | providers() | set(OWN_SDKS))
+        close = did_you_mean(provider, listed | set(KEY_VARIABLES))
         start = f"{close} " if close.startswith("did you mean") else ""
         raise SettingsError(
             f"model {name!r}: there is no provider {provider!r}",
@@ -176,42 +155,15 @@ def _check_provider(provider: str, name: str) -> None:
         ) from None
 
 
-def _check_key(name: str) -> None:
-    """Raise SettingsError where litellm is sure that a key is missing."""
-    missing = imported_litellm().validate_environment(name)["missing_keys"]
-    if missing and all(key.endswith("_API_KEY") for key in missing):
-        raise SettingsError(
-            f"model {name!r} needs a key and {' or '.join(missing)} is not set",
-            f"export {missing[-1]}=…, name a server of your own with --base-url, or use --model"
-            " offline",
-        )
-
-
 def _has_variable(provider: str) -> bool:
     """True where a variable of the environment has the provider's name, such as its key."""
-    start = _plain(provider)
-    return any(value and _plain(name).startswith(start) for name, value in os.environ.items())
+    start = re.sub("[_-]", "", provider).upper()
+    set_ = (re.sub("[_-]", "", name).upper() for name, value in os.environ.items() if value)
+    return any(name.startswith(start) for name in set_)
 
 
-def _plain(name: str) -> str:
-    return name.replace("_", "").replace("-", "").upper()
-
-
-@cache
-def providers() -> frozenset[str]:
-    """Providers that litellm's code names; empty if that has moved. Its tables name others, too."""
+def _has_folder(provider: str) -> bool:
+    """True for a provider whose code lies in litellm's package; others take the import to know."""
     spec = importlib.util.find_spec("litellm")
-    if spec is None or spec.origin is None:
-        raise SettingsError(
-            "litellm is not installed",
-            f"install it: {install_packages('litellm!=1.82.7,!=1.82.8')}",
-        )
-    folder = Path(spec.origin).parent
-    try:
-        code = (folder / _PROVIDERS).read_text(encoding="utf-8")
-        compatible = json.loads((folder / _COMPATIBLE).read_text(encoding="utf-8"))
-        members = re.search(r"^class LlmProviders\b.*?^(?=\S)", code, re.MULTILINE | re.DOTALL)
-        named = re.findall(r'^    \w+ = "([^"]+)"', members[0] if members else "", re.MULTILINE)
-        return frozenset((*named, *compatible)) if named else frozenset()
-    except (OSError, ValueError, TypeError):
-        return frozenset()
+    origin = None if spec is None else spec.origin
+    return origin is not None and (Path(origin).parent / "llms" / provider).is_dir()

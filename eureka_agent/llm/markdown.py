@@ -1,10 +1,15 @@
-"""The code blocks of a reply, also badly fenced ones, in one pass over the lines."""
+"""The code blocks of a reply, also badly fenced ones, and the objects in it, also careless JSON."""
 
 from __future__ import annotations
 
+import json
 import re
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
+
+from eureka_agent import syntax
 
 _INDENT = re.compile(r"(?:[ \t]*(?:[-*+>]|\d{1,3}[.)])[ \t])?[ \t]*")
 _FENCE = re.compile(rf"(?P<before>{_INDENT.pattern})(?P<fence>`{{3,}}|~{{3,}})(?P<info>[^`]*)")
@@ -15,6 +20,12 @@ _PROSE = ("", "markdown", "md", "text", "txt")
 """Languages of prose, which may hold further blocks."""
 _LANGUAGE = re.compile(r"\s*(?:[\w+.#-]*|\{[^}]*\})(?:\s*[{:=(,].*|\s+\w+=.*)?\s*")
 _CODE_AFTER_LANGUAGE = re.compile(r"[ \t]*(?:\w*[ \t]+)?(?=(?:import|from|def)[ \t]|@)")
+
+LONGEST_OBJECT = 20_000
+"""Most characters of an object's text."""
+_MOST_OBJECTS = 10
+"""Opening braces, from the last one, that are tried as the start of an object."""
+_WORDS = re.compile(r"\b(?:null|true|false)\b")
 
 
 @dataclass(frozen=True)
@@ -146,3 +157,32 @@ def _closed(block: _Open, depth: int, *, closed: bool) -> list[Block | str]:
     if depth < _DEEPEST and block.language in _PROSE and has_blocks:
         return split(body, depth + 1)
     return [Block(block.language, body, closed)]
+
+
+def objects(text: str) -> Iterator[Any]:
+    """JSON values, or Python's nearest to them: of the blocks, last first, then from the last
+    braces."""
+    blocks, _ = split_blocks(text)
+    for block in reversed(blocks[-_MOST_OBJECTS:]):
+        yield _value(block.body)
+    end = text.rfind("}") + 1
+    begins = [match.start() for match in re.finditer(r"\{", text[:end])]
+    for begin in reversed(begins[-_MOST_OBJECTS:]):
+        yield _value(text[begin:end])
+
+
+def _value(text: str) -> Any:
+    text = text.strip()
+    if not text.startswith("{") or len(text) > LONGEST_OBJECT:
+        return None
+    try:
+        return json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        pass
+    try:  # single quotes, a comma too many, None for null
+        literal = _WORDS.sub(
+            lambda match: {"null": "None"}.get(match[0], match[0].capitalize()), text
+        )
+        return syntax.literal(literal)
+    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+        return None

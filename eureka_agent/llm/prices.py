@@ -13,16 +13,21 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.errors import SettingsError
-from eureka_agent.llm.litellm_client import providers
 from eureka_agent.records import Cost, Record
 
 _TABLE = "model_prices_and_context_window_backup.json"
 """litellm's table in its package, read as a file: an import takes seconds and may fetch one."""
+_FIELDS = {
+    "prompt": "input_cost_per_token",
+    "completion": "output_cost_per_token",
+    "cached": "cache_read_input_token_cost",
+    "cache_write": "cache_creation_input_token_cost",
+    "reasoning": "output_cost_per_reasoning_token",
+}
+"""Names of a price's parts in the table."""
 _MILLION = Decimal(1_000_000)
 _HIGHEST = Decimal(1_000)
 """Highest price of a token in US dollars; a larger number is a mistake."""
-
-
 BATCH_SHARE = Decimal("0.5")
 """Price in a batch, at OpenAI and at Anthropic, as a share of the price of a single request. It
 holds for all tokens: prompt, reply, read from the cache and written to it."""
@@ -47,21 +52,19 @@ class Price(Record):
             return None
         cached, written = cost.cached_tokens or 0, cost.cache_write_tokens or 0
         plain = max(0, cost.prompt_tokens - cached - written)
+        reply = cost.completion_tokens
+        reasoning = self.completion if self.reasoning is None else self.reasoning
+        # where it is unknown how much of it is reasoning, the higher price counts
+        most = reply if reasoning > self.completion else 0
+        thought = most if cost.reasoning_tokens is None else min(reply, cost.reasoning_tokens)
         share = BATCH_SHARE if cost.batched else Decimal(1)
         return share * (
             plain * self.prompt
             + cached * (self.prompt if self.cached is None else self.cached)
             + written * (self.prompt if self.cache_write is None else self.cache_write)
-            + self._reply(cost.completion_tokens, cost.reasoning_tokens)
+            + thought * reasoning
+            + (reply - thought) * self.completion
         )
-
-    def _reply(self, tokens: int, reasoning_tokens: int | None) -> Decimal:
-        """Cost of a reply, at the higher price if it is unknown how much of it is reasoning."""
-        reasoning = self.completion if self.reasoning is None else self.reasoning
-        if reasoning_tokens is None:
-            return tokens * max(reasoning, self.completion)
-        thought = min(tokens, reasoning_tokens)
-        return thought * reasoning + (tokens - thought) * self.completion
 
 
 def find_prices(models: Iterable[str], given: Iterable[str]) -> dict[str, Price]:
@@ -106,50 +109,29 @@ def _from_table(model: str) -> Price | None:
         entry = _table()[name]
     if entry is None:
         return None
-    prompt, completion = (
-        _number(entry.get(key)) for key in ("input_cost_per_token", "output_cost_per_token")
-    )
-    if prompt is None or completion is None:
+    found = {field: _number(entry.get(key)) for field, key in _FIELDS.items()}
+    if found["prompt"] is None or found["completion"] is None:
         return None
-    return Price(
-        prompt=prompt,
-        completion=completion,
-        cached=_number(entry.get("cache_read_input_token_cost")),
-        cache_write=_number(entry.get("cache_creation_input_token_cost")),
-        reasoning=_number(entry.get("output_cost_per_reasoning_token")),
-        origin=f"litellm {importlib.metadata.version('litellm')}",
-    )
+    origin = f"litellm {importlib.metadata.version('litellm')}"
+    return Price.model_validate({**found, "origin": origin})
 
 
 def known_models() -> list[str]:
-    """The table's models that reply in text at a known price, as `<provider>/<model>`, of providers
-    that litellm can ask."""
-    can_ask = providers()
-    found = (
-        (provider, name)
+    """The table's models for conversations at a known price, as `<provider>/<model>`."""
+    known = {
+        f"{provider}/{name.removeprefix(f'{provider}/')}"
         for name, entry in _table().items()
-        if (provider := _provider(entry)) in can_ask and _writes(name, entry)
-    )
-    starts = ((f"{provider}/", name) for provider, name in found)
-    return sorted({name if name.startswith(start) else start + name for start, name in starts})
+        if (provider := _provider(entry))
+        and entry.get("mode") in ("chat", "responses")
+        and all(_number(entry.get(_FIELDS[part])) is not None for part in ("prompt", "completion"))
+    }
+    return sorted(known)
 
 
 def _provider(entry: object) -> str:
     """The provider of an entry, by the name that requests have: the table's tells more."""
-    name = str(entry.get("litellm_provider")) if isinstance(entry, dict) else ""
+    name = str(entry.get("litellm_provider", "")) if isinstance(entry, dict) else ""
     return re.sub(r"^vertex_ai-.*", "vertex_ai", name).removesuffix("_converse")
-
-
-def _writes(name: str, entry: Mapping[str, Any]) -> bool:
-    """True for a model whose replies are text alone, without web search and computer use."""
-    replies = entry.get("supported_output_modalities") or ["text"]
-    prices = (entry.get(key) for key in ("input_cost_per_token", "output_cost_per_token"))
-    return (
-        entry.get("mode") in ("chat", "responses")
-        and all(_number(price) is not None for price in prices)
-        and replies == ["text"]
-        and re.search(r"^ft:|audio|-search-|deep-research|computer-use", name) is None
-    )
 
 
 def _number(value: object) -> Decimal | None:

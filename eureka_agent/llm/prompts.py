@@ -37,18 +37,15 @@ def task_text(
 ) -> str:
     """Environment, task, fitness and training in words, without source code, private variables and
     settings that may change at a resume. `settings`: of the run; None: the task's own."""
+    if settings is None:
+        budget = description.training_on("cpu")
+        settings = parse_settings(SearchSettings, budget, "the task's training budget")
     return render(
         "task.md",
         sentence=sentence,
         description=description,
         variables=description.public_variables(),
-        settings=settings or _own_settings(description),
-    )
-
-
-def _own_settings(description: TaskDescription) -> SearchSettings:
-    return parse_settings(
-        SearchSettings, description.training_on("cpu"), "the task's training budget"
+        settings=settings,
     )
 
 

@@ -18,7 +18,7 @@ from eureka_agent.llm.interface import (
     message_key,
     transcript,
 )
-from eureka_agent.records import Message
+from eureka_agent.records import Cost, Message
 
 REPLAY = "replay:"
 """Prefix of a recording's name in place of a model's."""
@@ -75,20 +75,19 @@ def read_recording(path: Path) -> Recording:
             f"{str(path)!r} is no recording of a search: {' '.join(str(error).split())[:200]}",
             "name a run, or the messages.jsonl of one",
         ) from None
+    known = {name: search.get(name) for name in (*SEARCH_SETTINGS, "schedule")}
     return Recording(
         path.stem,
         messages,
         {name: settings[name] for name in SETTINGS if name in settings},
-        {
-            name: search[name]
-            for name in (*SEARCH_SETTINGS, "schedule")
-            if isinstance(search.get(name), str | int)
-        },
+        {name: value for name, value in known.items() if isinstance(value, str | int)},
     )
 
 
 class ReplayModel:
     """A model with recorded replies, which answers only the recorded requests."""
+
+    retries: None = None
 
     def __init__(self, name: str, recording: Recording, flags: str = "") -> None:
         """`name`: of the recorded model, part of the keys; `flags`: of the recorded search."""
@@ -105,74 +104,54 @@ class ReplayModel:
             text=message.reply,
             reasoning=message.reasoning,
             finish_reason=FinishReason(message.finish_reason),
-            prompt_tokens=0,
-            completion_tokens=0,
+            cost=Cost(prompt_tokens=0, completion_tokens=0),
         )
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""
 
     def _missing(self, request: CompletionRequest) -> tuple[str, str]:
-        asked = transcript(request.messages)
-        of_whom = f" for attempt {request.attempt}" if request.attempt else ""
-        whom = f"the {request.role.value}{of_whom}"
-        what = f"the recording {self._recording.name!r} has no reply to what {whom} asks"
+        """Message and next step for a request that was not recorded."""
+        asked, recording = transcript(request.messages), self._recording
+        whom = request.role.value + (f" for attempt {request.attempt}" if request.attempt else "")
         nearest = self._nearest(request, asked)
-        if self._recording.search.get("schedule") == "steady":
-            return (
-                f"{what}: it is of a steady search, whose later requests depend on when trainings"
-                " ended",
-                "play back a search that was made with --schedule generations",
-            )
+        hint = (
+            "replay with the task, seed, strategy and settings of the recorded run, on the same"
+            " kind of machine; or ask a model, with --model <provider>/<name>"
+        )
         if self._flags:
             hint = f"give the settings of the recorded search: {self._flags}"
-            if nearest is None or nearest.request == asked:
-                return f"{what}: it is one of another search", hint
-            difference = _difference(nearest.request, asked)
-            return f"{what}, but one to this (- recorded, + asked now):\n{difference}", hint
-        if nearest is None:
-            return (
-                f"{what}: it has none of that role from {self.name}",
-                "ask a model, with --model <provider>/<name>",
-            )
-        if nearest.request == asked:
-            return (
-                f"{what}: the same conversation was recorded, but under another seed or other"
-                f" settings ({', '.join(SETTINGS[3:5])})",
-                "replay with the seed and the settings of the recorded run",
-            )
-        difference = _difference(nearest.request, asked)
-        of = f"for attempt {nearest.attempt}" if nearest.attempt else "in the recording"
-        return (
-            f"{what}. The nearest request, {of}, differs (- recorded, + asked now):\n{difference}",
-            "another task, seed, strategy or prompt gives other requests, and so do other figures"
-            " from trainings on another kind of machine; ask a model, with --model"
-            " <provider>/<name>",
-        )
+        if recording.search.get("schedule") == "steady":
+            why = "it is of a steady search, whose later requests depend on when trainings ended"
+            hint = "play back a search that was made with --schedule generations"
+        elif nearest is None:
+            why = f"it has none of that role from {self.name}"
+        elif nearest.request == asked:
+            why = "the same conversation was recorded, but under another seed or other settings"
+        else:
+            of = f", for attempt {nearest.attempt}," if nearest.attempt else ""
+            why = f"the nearest request{of} differs (- recorded, + asked now):\n"
+            why += _difference(nearest.request, asked)
+        return f"the recording {recording.name!r} has no reply to what the {whom} asks: {why}", hint
 
     def _nearest(self, request: CompletionRequest, asked: str) -> Message | None:
         """The most similar request, of the same attempt if there is one."""
-        same_role = [
-            message
-            for message in self._recording.messages.values()
-            if message.role == request.role.value and message.model == self.name
+        whose = (request.role.value, self.name)
+        known = [
+            each for each in self._recording.messages.values() if (each.role, each.model) == whose
         ]
-        of_attempt = [message for message in same_role if message.attempt == request.attempt]
-        lines = asked.splitlines()
+        lines = set(asked.splitlines())
         return max(
-            of_attempt or same_role,
-            key=lambda message: len(set(lines) & set(message.request.splitlines())),
+            [each for each in known if each.attempt == request.attempt] or known,
+            key=lambda message: len(lines & set(message.request.splitlines())),
             default=None,
         )
 
 
 def _difference(recorded: str, asked: str) -> str:
     pairs = difflib.unified_diff(recorded.splitlines(), asked.splitlines(), lineterm="", n=0)
-    changes = [
-        line if len(line) <= _CHARACTERS_SHOWN else line[: _CHARACTERS_SHOWN - 1] + "…"
-        for line in pairs
-        if not line.startswith(("---", "+++", "@@"))
-    ]
+    kept = (line for line in pairs if not line.startswith(("---", "+++", "@@")))
+    changes = [line[:_CHARACTERS_SHOWN] for line in kept]
     left = len(changes) - _LINES_SHOWN
     more = f"\n  … and {left} lines more" if left > 0 else ""
     return "\n".join(f"  {line}" for line in changes[:_LINES_SHOWN]) + more

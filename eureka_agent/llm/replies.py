@@ -1,23 +1,30 @@
-"""Reading of replies, in which SDKs pass on values of any type."""
+"""Reading of replies in the wire formats, whose values may be of any type."""
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from eureka_agent.llm.failures import RequestFailedError, Trouble, failure_in_body, failure_of_body
+from eureka_agent.llm.failures import (
+    BAD_BODIES,
+    RequestFailedError,
+    Trouble,
+    failure_in_body,
+    failure_of_body,
+)
 from eureka_agent.llm.interface import Completion, FinishReason
-from eureka_agent.records import known_tokens
+from eureka_agent.records import Cost, known_tokens
 
-CHAT_ENDINGS = {
-    "stop": FinishReason.STOP,
-    "length": FinishReason.CUT_OFF,
-    "model_length": FinishReason.CUT_OFF,
-    "content_filter": FinishReason.REFUSED,
-    "tool_calls": FinishReason.TOOL_CALL,
-    "function_call": FinishReason.TOOL_CALL,
+ENDINGS = {
+    **dict.fromkeys(("stop", "end_turn", "stop_sequence"), FinishReason.STOP),
+    **dict.fromkeys(("length", "model_length", "max_tokens"), FinishReason.CUT_OFF),
+    "model_context_window_exceeded": FinishReason.CUT_OFF,
+    **dict.fromkeys(("content_filter", "refusal"), FinishReason.REFUSED),
+    **dict.fromkeys(("tool_calls", "function_call", "tool_use"), FinishReason.TOOL_CALL),
 }
+"""Endings of Chat Completions and of Messages."""
 LONGEST_REASONING = 400_000
 """Most characters of a reply's reasoning that are kept, from its end."""
 _TEXTS = ("text", "output_text")
@@ -37,6 +44,14 @@ class Content:
     reasoning: str = ""
     refusal: str = ""
     calls_tool: bool = False
+
+
+def decoded(body: bytes) -> Any:
+    """The value of a JSON body. Raises RequestFailedError for another body."""
+    try:
+        return json.loads(body)
+    except BAD_BODIES:
+        raise RequestFailedError(Trouble.NONSENSE) from None
 
 
 def part(thing: Any, *names: str) -> Any:
@@ -84,19 +99,10 @@ def read_content(content: Any) -> Content:
     return read
 
 
-def completed(
-    content: Content,
-    ending: FinishReason,
-    *,
-    prompt_tokens: int | None,
-    completion_tokens: int | None,
-    cached_tokens: int | None,
-    cache_write_tokens: int | None,
-    reasoning_tokens: int | None = None,
-) -> Completion:
+def completed(content: Content, ending: FinishReason, cost: Cost) -> Completion:
     """The completion with this content, without surrogates, which no file can store."""
-    if reasoning_tokens is None and not content.reasoning:
-        reasoning_tokens = 0
+    if cost.reasoning_tokens is None and not content.reasoning:
+        cost = cost.model_copy(update={"reasoning_tokens": 0})
     if content.refusal:
         ending = FinishReason.REFUSED
     elif not content.text.strip() and ending in (FinishReason.STOP, FinishReason.OTHER):
@@ -108,27 +114,25 @@ def completed(
         each.encode("utf-8", "replace").decode()
         for each in (content.text or content.refusal, content.reasoning[-LONGEST_REASONING:])
     )
-    return Completion(
-        text=text,
-        reasoning=reasoning,
-        finish_reason=ending,
-        prompt_tokens=prompt_tokens,
-        completion_tokens=completion_tokens,
-        reasoning_tokens=reasoning_tokens,
-        cached_tokens=cached_tokens,
-        cache_write_tokens=cache_write_tokens,
+    return Completion(text=text, finish_reason=ending, reasoning=reasoning, cost=cost)
+
+
+def _cost(usage: Any, prompt: str, reply: str) -> Cost:
+    """The tokens of OpenAI's wire formats, where `Cost` takes impossible numbers as unknown."""
+    return Cost(
+        prompt_tokens=part(usage, prompt),
+        completion_tokens=part(usage, reply),
+        reasoning_tokens=part(usage, f"{reply}_details", "reasoning_tokens"),
+        cached_tokens=part(usage, f"{prompt}_details", "cached_tokens"),
+        cache_write_tokens=part(usage, f"{prompt}_details", "cache_write_tokens"),
     )
 
 
-def tokens(*amounts: Any) -> int | None:
+def tokens(first: Any, *others: Any) -> int | None:
     """Sum of token counts; None where the first is missing or one is invalid."""
-    numbers = [known_tokens(amount) for amount in amounts]
-    if numbers[0] is None or any(
-        number is None and amount is not None
-        for number, amount in zip(numbers, amounts, strict=True)
-    ):
-        return None
-    return known_tokens(sum(number or 0 for number in numbers))
+    amounts = (first, *(each for each in others if each is not None))
+    known = [each for each in map(known_tokens, amounts) if each is not None]
+    return known_tokens(sum(known)) if len(known) == len(amounts) else None
 
 
 def read_chat(response: Any) -> Completion:
@@ -149,25 +153,49 @@ def read_chat(response: Any) -> Completion:
     content.calls_tool = content.calls_tool or bool(
         part(message, "tool_calls") or part(message, "function_call")
     )
-    usage = part(response, "usage")
-    details = part(usage, "prompt_tokens_details")
-    prompt = tokens(part(usage, "prompt_tokens")) or None  # litellm gives 0 for unknown
-    return completed(
-        content,
-        CHAT_ENDINGS.get(str(part(first, "finish_reason")), FinishReason.OTHER),
-        prompt_tokens=prompt,
-        completion_tokens=None if prompt is None else tokens(part(usage, "completion_tokens")),
-        cached_tokens=tokens(part(details, "cached_tokens")),
-        cache_write_tokens=tokens(part(details, "cache_write_tokens")),
-        reasoning_tokens=tokens(part(usage, "completion_tokens_details", "reasoning_tokens")),
+    cost = _cost(part(response, "usage"), "prompt_tokens", "completion_tokens")
+    if not cost.prompt_tokens:  # litellm gives 0 for unknown
+        cost = cost.model_copy(update={"prompt_tokens": None, "completion_tokens": None})
+    ending = ENDINGS.get(str(part(first, "finish_reason")), FinishReason.OTHER)
+    return completed(content, ending, cost)
+
+
+def read_response(response: Any) -> Completion:
+    """Read a reply of Responses, or of a server that answers them as Chat Completions. Raises
+    RequestFailedError for an invalid one."""
+    if part(response, "choices") is not None:
+        return read_chat(response)
+    status = part(response, "status")
+    if status == "failed":
+        failure = failure_in_body(part(response, "error"))
+        raise failure or RequestFailedError(Trouble.OTHER, "without a reason")
+    content = read_content(listed(response, "output"))
+    ending = FinishReason.STOP if status in ("completed", None) else FinishReason.OTHER
+    if status == "incomplete":
+        reason = part(response, "incomplete_details", "reason")
+        ending = FinishReason.REFUSED if reason == "content_filter" else FinishReason.CUT_OFF
+    cost = _cost(part(response, "usage"), "input_tokens", "output_tokens")
+    return completed(content, ending, cost)
+
+
+def read_message(message: Any) -> Completion:
+    """Read a reply of Messages. Raises RequestFailedError for an invalid one."""
+    content, usage = read_content(listed(message, "content")), part(message, "usage")
+    read = part(usage, "cache_read_input_tokens")
+    written = part(usage, "cache_creation_input_tokens")
+    cost = Cost(
+        prompt_tokens=tokens(part(usage, "input_tokens"), read, written),
+        completion_tokens=part(usage, "output_tokens"),
+        cached_tokens=read,
+        cache_write_tokens=written,
     )
+    ending = ENDINGS.get(str(part(message, "stop_reason")), FinishReason.OTHER)
+    return completed(content, ending, cost)
 
 
 def refused() -> Completion:
     """A refusal without text, by a filter that does not count tokens."""
-    return Completion(
-        text="", finish_reason=FinishReason.REFUSED, prompt_tokens=None, completion_tokens=None
-    )
+    return Completion(text="", finish_reason=FinishReason.REFUSED)
 
 
 def _string(found: Any) -> str:

@@ -1,4 +1,4 @@
-"""Bounds of messages and files, which both sides check."""
+"""Bounds of messages and files, which the driver checks in all that a worker says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eureka_agent.records import Credit, Finding, Record
 from eureka_agent.text import plain_line
 
 MAX_LINE_BYTES = 16 << 20
-"""Longest line in either direction. It has room for 100,000 episodes."""
+"""Longest line of a worker. It has room for 100,000 episodes."""
 MAX_FILE_BYTES = 256 << 20
 """Largest file in either direction."""
 FILE_NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"

@@ -18,9 +18,9 @@ from eureka_agent.designer.offline.wishes import OfflineReader
 from eureka_agent.feedback.judge import ModelJudge
 from eureka_agent.feedback.reading import ModelReader, Reads
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
-from eureka_agent.llm.batches.collector import Batches
+from eureka_agent.llm.batches import RequestBatches
 from eureka_agent.llm.budget import Budget
-from eureka_agent.llm.gateway import Gateway, request_observer
+from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.prices import Price
 from eureka_agent.search.budget import outage_limit
 from eureka_agent.search.context import ALONE, SearchContext
@@ -132,7 +132,7 @@ def budget_of(
     )
 
 
-def batches_of(run: Run, budget: Budget, observer: Observer) -> Batches | None:
+def batches_of(run: Run, budget: Budget, observer: Observer) -> RequestBatches | None:
     """The run's batches of requests, with those of earlier processes; None where there are none
     and none are asked for."""
     known = run.archive.state.open_batches()
@@ -144,7 +144,7 @@ def batches_of(run: Run, budget: Budget, observer: Observer) -> Batches | None:
     settings = run.settings
     if not known and not settings.llm_batch:
         return None
-    return Batches(
+    return RequestBatches(
         observer,
         known,
         collects=settings.llm_batch,
@@ -173,9 +173,8 @@ def advisers_of(
         run.archive,
         budget,
         run.settings.concurrency,
-        request_observer(observer),
+        observer,
         context.before_request,
-        models.guards,
         batches_of(run, budget, observer),
     )
     model_designer = LanguageModelDesigner(

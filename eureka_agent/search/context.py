@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from eureka_agent.fleet.machine import Machine
-from eureka_agent.fleet.share import Share
+from eureka_agent.fleet.fleet import Machine
+from eureka_agent.fleet.jobs import Share
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Budget
 from eureka_agent.search.budget import TimeLimit

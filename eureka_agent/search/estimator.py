@@ -27,7 +27,7 @@ from eureka_agent.environment_files import fingerprint_of, folder_files
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.devices import Hardware, choose_hardware
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.protocol.events import Opened
 from eureka_agent.report.plan import RoleEstimate, SearchEstimate, SearchPlan, asked_in_all

@@ -13,10 +13,13 @@ from typing import Any
 from eureka_agent.archive.run_folder import Run, find_run, open_run
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.invocation import command
-from eureka_agent.llm.breaker import Breakers, OutageGuard
+from eureka_agent.llm.access import ModelAccess
+from eureka_agent.llm.batch_providers import batch_provider
+from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Limits
-from eureka_agent.llm.configured_model import ConfiguredModel
-from eureka_agent.llm.interface import Asks, LanguageModel, RetryObserver
+from eureka_agent.llm.clients import language_model
+from eureka_agent.llm.gateway import ConfiguredModel
+from eureka_agent.llm.interface import AsksModels, LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices
 from eureka_agent.llm.replay import (
     REPLAY,
@@ -67,8 +70,6 @@ class Models:
     """The recording's settings."""
     judge: LanguageModel | None = None
     """None where no model judges attempts."""
-    guards: Mapping[str, OutageGuard] = field(default_factory=dict)
-    """By model. Replies that are replayed, and requests that wait for no server, have none."""
 
     @property
     def all(self) -> tuple[LanguageModel, ...]:
@@ -84,7 +85,7 @@ class Models:
         for model in self.all:
             await model.close()
 
-    def configured(self, model: LanguageModel, gateway: Asks) -> ConfiguredModel:
+    def configured(self, model: LanguageModel, gateway: AsksModels) -> ConfiguredModel:
         """A model with a gateway, the run's temperature and its bound on reply tokens."""
         return ConfiguredModel(model, gateway, self.temperature, self.reply_tokens)
 
@@ -114,24 +115,19 @@ def models_of(
 def _live(
     settings: SearchSettings, on_retry: RetryObserver, breakers: Breakers, outage_s: float
 ) -> Models:
-    from eureka_agent.llm.registry import Access, batch_endpoints, language_model
-
     own_server = _provider(settings.model[0]) if settings.base_url else None
     known: dict[str, LanguageModel] = {}
-    guards: dict[str, OutageGuard] = {}
 
     def model(name: str) -> LanguageModel:
         if name not in known:
             base_url = settings.base_url if _provider(name) == own_server else None
-            if outage_s:
-                breaker = breakers.of(name, base_url)
-                guards[name] = OutageGuard(name, breaker, outage_s, on_retry)
-            access = Access(
+            access = ModelAccess(
                 base_url=base_url,
                 api=settings.api,
                 timeout_s=settings.request_timeout,
                 on_retry=on_retry,
-                guard=guards.get(name),
+                breaker=breakers.of(name, base_url) if outage_s else None,
+                outage_s=outage_s,
             )
             known[name] = language_model(name, access)
         return known[name]
@@ -145,7 +141,7 @@ def _live(
     judging = model(judge) if judge else None
     if settings.llm_batch:
         for each in known.values():
-            batch_endpoints(each)
+            batch_provider(each)
     # the price table does not hold for names on the user's own server
     listed = find_prices((name for name in known if _provider(name) != own_server), settings.price)
     prices = {name: listed[name] for name in known if name in listed}
@@ -172,7 +168,6 @@ def _live(
         settings.reply_tokens,
         review_all=settings.reviewer != AUTO,
         judge=judging,
-        guards=guards,
     )
 
 

@@ -27,11 +27,9 @@ from eureka_agent.errors import (
 )
 from eureka_agent.fleet.devices import Hardware, choose_hardware
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.fleet import Fleet
-from eureka_agent.fleet.jobs import Population
+from eureka_agent.fleet.fleet import Fleet, Machine
+from eureka_agent.fleet.jobs import Population, Problem
 from eureka_agent.fleet.kernels import kernels_for
-from eureka_agent.fleet.machine import Machine
-from eureka_agent.fleet.problem import Problem
 from eureka_agent.journal.entries import Notice, Observer, RunCreated
 from eureka_agent.records import TaskDescription, Verdict, WrittenFitness
 from eureka_agent.sandbox.choose import choose_wall

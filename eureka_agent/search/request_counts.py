@@ -14,9 +14,9 @@ from eureka_agent.designer.fitness_writer import opening as opening_of_fitness
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import LanguageModelDesigner
 from eureka_agent.feedback.judge import ModelJudge
-from eureka_agent.llm.batches.collector import LIVE_ROLES
+from eureka_agent.llm.batches import LIVE_ROLES
 from eureka_agent.llm.budget import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModel, Role
 from eureka_agent.records import Cost, Diagnosis, Message, Operator, TaskDescription
 from eureka_agent.report.plan import RoleEstimate

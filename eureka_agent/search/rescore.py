@@ -12,7 +12,7 @@ from typing import Any
 from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.parameters import Distribution
 from eureka_agent.records import Evaluation, TaskDescription
 from eureka_agent.sandbox.choose import choose_wall

@@ -7,22 +7,25 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from eureka_agent.designer.offline.clauses import own_words, understood, understood_in
-from eureka_agent.designer.offline.reading import (
+from eureka_agent.designer.offline.language import (
+    Intent,
+    Understood,
+    measured,
+    read_intents,
+    stem,
+    stems,
+    task_intents,
+    tokens,
+    understood,
+    understood_in,
+)
+from eureka_agent.designer.offline.scene import Scene
+from eureka_agent.designer.offline.wishes import (
     content_words,
-    is_name,
-    is_unread,
     not_understood,
     unused_numbers,
     word_use,
 )
-from eureka_agent.designer.offline.vocabulary import (
-    Intent,
-    measured,
-    read_intents,
-    task_intents,
-)
-from eureka_agent.designer.offline.words import stem, stems, tokens
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice
 from eureka_agent.llm.access import KEY_VARIABLES
@@ -62,8 +65,7 @@ def comparison(sentence: str, description: TaskDescription) -> Notice | None:
     """A warning if the words seem to ask for something else than the fitness measures."""
     if description.fitness_author or tokens(sentence) == tokens(description.sentence):
         return None
-    own = own_words(description)
-    asked, quoted = goals(sentence, own), repr(one_line(sentence, _QUOTED))
+    asked, quoted = goals(understood_in(description, sentence)), repr(one_line(sentence, _QUOTED))
     known = task_intents(description.sentence, description.sentence, description.fitness_doc)
     offer = nearer_task(sentence, description, asked, known)
     advice = "--fitness written with a --model measures these words instead"
@@ -84,17 +86,19 @@ def comparison(sentence: str, description: TaskDescription) -> Notice | None:
 
 def agrees(sentence: str, description: TaskDescription) -> bool:
     """True if the known goals in the words are those of the fitness."""
-    asked = goals(sentence, own_words(description))
+    asked = goals(understood_in(description, sentence))
     known = task_intents(description.sentence, description.sentence, description.fitness_doc)
     return bool(asked) and served(asked, known) == 1.0
 
 
-def goals(sentence: str, own: frozenset[str]) -> list[Intent]:
-    """Known goals in the words. A manner, how to do something, counts only without another goal.
-    `own`: stems that are known beside the vocabulary."""
-    read = read_intents(understood(sentence, own).text)
-    found = [intent for intent in read if intent.words and intent.named]
+def goals(sentence: Understood) -> list[Intent]:
+    """Known goals in the words. A manner, how to do something, counts only without another goal."""
+    found = read_intents(sentence.text)
     return [intent for intent in found if intent.main] or found
+
+
+def _goals_of_task(text: str) -> list[Intent]:
+    return goals(understood(text, stems(text)))
 
 
 def served(asked: Sequence[Intent], known: Sequence[Intent]) -> float:
@@ -120,7 +124,7 @@ def nearer_task(
     tasks, environments = _other_tasks(description)
     better = {}
     for name, text in tasks.items():
-        shared, fit = _overlap(spoken, stems(text)), served(asked, goals(text, stems(text)))
+        shared, fit = _overlap(spoken, stems(text)), served(asked, _goals_of_task(text))
         # an equal fit is enough if the sentence is nearly that task's own, or speaks of it alone
         own = _overlap(spoken, stems(description.sentence))
         alone = bool(spoken) and spoken <= _with_compounds(text) and not own
@@ -129,7 +133,7 @@ def nearer_task(
     if better or not asked:
         return max(better, key=lambda each: better[each], default="")
     # words of a goal or a manner name no thing, and other environments' descriptions have them too
-    wished = stems(" ".join(word for each in asked for word in (*each.words, *each.heading)))
+    wished = stems(" ".join(word for each in asked for word in each.words))
     scenery = stems(f"{Path(description.environment).name} {description.doc}") | wished
     found: dict[str, tuple[bool, int]] = {}
     for entry in environments:
@@ -137,7 +141,7 @@ def nearer_task(
         things = len(((stems(entry.doc) | {stem(entry.name)}) & spoken) - scenery)
         for task, text in entry.tasks.items():
             if named or (
-                things and known and not here and served(asked, goals(text, stems(text))) == 1.0
+                things and known and not here and served(asked, _goals_of_task(text)) == 1.0
             ):
                 found[f"--env {entry.name} --task {task} ({text!r})"] = named, things
     return max(found, key=lambda each: found[each], default="")
@@ -183,12 +187,15 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
     used = word_use(description, sentence)
     read, refused = understood_in(description, sentence), not_understood(description, sentence)
     words = content_words(read.text if refused else sentence)
-    unused = [word for word in words if word not in used and not is_name(word, description)]
+    named = stems(Path(description.environment).name)  # which no reward needs to use
+    unused = [word for word in words if word not in used and stem(word) not in named]
     numbers = unused_numbers(description, sentence)
     took: dict[str, list[str]] = {}
     for word, term in used.items():
         took.setdefault(term, []).append(word)
-    if is_unread(sentence, description):
+    scene = Scene(description, sentence)
+    named_variable = any(each.affinity(scene.words) for each in scene.readings)
+    if not (used or named_variable or read_intents(read.text)):
         text = (
             "the offline designer knows some English words and can use no word of the sentence: the"
             " search is made from the task alone"

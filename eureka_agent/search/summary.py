@@ -142,7 +142,7 @@ def _agrees(run: Run) -> bool:
 
 
 def _not_understood(run: Run) -> tuple[str, ...]:
-    from eureka_agent.designer.offline.reading import not_understood  # as above
+    from eureka_agent.designer.offline.wishes import not_understood  # as above
 
     return not_understood(run.description, run.sentence)
 

@@ -25,7 +25,7 @@ from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.llm.budget import Budget
-from eureka_agent.llm.gateway import Gateway, request_observer
+from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import LanguageModelError, MessageStore
 from eureka_agent.records import Message, Verdict, WrittenFitness
 from eureka_agent.search.models import Models
@@ -215,8 +215,7 @@ async def before_a_run(
     archive = Archive(drafts)
     store = _NotedStore(archive)
     budget = Budget(models.limits, models.prices)
-    told = request_observer(observer)
-    gateway = Gateway(store, budget, settings.concurrency, told, guards=models.guards)
+    gateway = Gateway(store, budget, settings.concurrency, observer)
     try:
         yield gateway, store.keys
     except LanguageModelError as error:  # no run exists yet

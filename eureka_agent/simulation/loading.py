@@ -75,7 +75,7 @@ class LoadedEnvironment:
     generated_rewards: Mapping[str, str] = field(default_factory=dict)
     """Sources of baselines without files, by kind, for the environment's own task."""
     written: WrittenFitness | None = None
-    """Fitness in place of the tasks' own: `eureka_agent.training.written_fitness`."""
+    """Fitness in place of the tasks' own: `eureka_agent.training.fitness`."""
 
     def task(self, name: str | None) -> tuple[str, Task]:
         """A task and its name; None for the default task. Raises EnvironmentLoadError."""

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from eureka_agent.records import CurvePoint
-from eureka_agent.training.episodes import EndedEpisodes
+from eureka_agent.training.fitness import EndedEpisodes
 from eureka_agent.training.population import LearningReport
 from eureka_agent.training.rollout import Rollout
 
@@ -34,10 +34,10 @@ def curve_points(
             nothing if report.action_saturation is None else report.action_saturation,
             nothing if report.action_std is None else report.action_std,
             report.learning_rate,
-            report.update.kl,
+            report.kl,
             report.entropy,
-            report.update.value_loss,
-            report.update.policy_loss,
+            report.value_loss,
+            report.policy_loss,
             report.explained_variance,
         ),
         dim=1,
@@ -52,6 +52,7 @@ def curve_points(
     for (member, steps), (means, magnitudes, deviations) in zip(
         env_steps.items(), moments, strict=True
     ):
+        counts = zip(causes, ended[member], strict=True)
         count, fitness, length, reward, saturation, std, *learning = numbers[member]
         rate, kl, entropy, value_loss, policy_loss, explained = learning
         try:
@@ -64,11 +65,7 @@ def curve_points(
                 components=means,
                 component_magnitudes=magnitudes,
                 component_deviations=deviations,
-                terminations={
-                    cause: number
-                    for cause, number in zip(causes, ended[member], strict=True)
-                    if number
-                },
+                terminations={cause: each for cause, each in counts if each},
                 action_saturation=None if report.action_saturation is None else saturation,
                 action_std=None if report.action_std is None else std,
                 learning_rate=rate,
@@ -87,8 +84,10 @@ def _component_moments(
     members: Sequence[Mapping[str, Tensor]],
 ) -> list[tuple[dict[str, float], dict[str, float], dict[str, float]]]:
     """Mean, mean magnitude and deviation of components, by member for equal rounding."""
+    tables = [torch.stack(list(components.values())) for components in members if components]
     moments = [
-        _moments(torch.stack(list(components.values()))) for components in members if components
+        torch.stack((each.mean(1), each.abs().mean(1), each.std(dim=1, correction=0)), dim=1)
+        for each in tables
     ]
     columns = iter(torch.cat(moments).tolist() if moments else ())
     result = []
@@ -99,13 +98,3 @@ def _component_moments(
         )
         result.append((means, magnitudes, deviations))
     return result
-
-
-def _moments(components: Tensor) -> Tensor:
-    """Mean, mean magnitude and standard deviation. Shape: (components, rows) to (components, 3)."""
-    moments = (
-        components.mean(dim=1),
-        components.abs().mean(dim=1),
-        components.std(dim=1, correction=0),
-    )
-    return torch.stack(moments, dim=1)

@@ -1,17 +1,20 @@
-"""Environment faults, told from a reward's: exceptions, timeouts and states that are not finite."""
+"""Environment faults, told from a reward's and a machine's: exceptions, timeouts, a lack of memory,
+a GPU that fails, and states that are not finite."""
 
 from __future__ import annotations
 
 import ast
 import inspect
+import re
 import site
 import sysconfig
 import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import torch
 from torch import Tensor
 
 import eureka_agent
@@ -22,8 +25,45 @@ from eureka_agent.simulation.time_limit import TimeLimitError, calls_limited_to,
 from eureka_agent.simulation.user_modules import describe_error, place_of_function
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
-from eureka_agent.training.gpu_failures import is_gpu_failure
-from eureka_agent.training.memory import is_out_of_memory
+
+_NO_MEMORY = re.compile(
+    r"can(?:'t|not) allocate memory|not enough memory|out of memory|unable to"
+    r" allocate|MemoryError|bad_alloc",
+    re.IGNORECASE,
+)
+_AMOUNT = re.compile(
+    r"(?:tried to|unable to) allocate (\d+(?:\.\d+)?) (bytes|[KMGT]iB)", re.IGNORECASE
+)
+MEMORY_HINT = (
+    "lower --hidden-sizes, --num-envs, --horizon or --slots, or use a machine with more memory"
+)
+_NO_GPU = re.compile(r"\bcuda error\b", re.IGNORECASE)
+_ASSERTION = "device-side assert"
+"""An index out of bounds in somebody's code, on a sound device."""
+
+
+def is_out_of_memory(error: BaseException | str) -> bool:
+    """True for an error, or its message, that reports a lack of memory on system or device."""
+    return isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)) is not None
+
+
+def does_not_fit(what: str, error: BaseException) -> str:
+    """Message for a lack of memory, with the size of the allocation if the error names it."""
+    found = _AMOUNT.search(str(error))
+    if found is None:
+        return f"{what} does not fit into memory"
+    amount, unit = float(found[1]), found[2]
+    asked = f"{amount / 2**30:.3g} GiB" if unit == "bytes" else f"{found[1]} {unit}"
+    return f"{what} does not fit into memory: {asked} were asked for in one piece"
+
+
+def is_gpu_failure(error: BaseException) -> bool:
+    """True for an error of the device or its driver, after which the process cannot use it."""
+    text = str(error)
+    if is_out_of_memory(error) or _ASSERTION in text:
+        return False
+    return isinstance(error, torch.AcceleratorError) or _NO_GPU.search(text) is not None
+
 
 LARGEST = 1e18
 """Magnitude from which a state counts as broken: its square overflows float32."""
@@ -62,7 +102,9 @@ def environment_code(
     except (EnvironmentFaultError, MemoryError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        if is_out_of_memory(error) or is_gpu_failure(error) or not _is_to_blame(error, cls):
+        # the author's code raised, or a base class that calls it
+        own = _authors_frames(error, cls) or any(_is_in(x, [_SIMULATION]) for x in _frames(error))
+        if is_out_of_memory(error) or is_gpu_failure(error) or not own:
             raise
         place = place_of_error(error, cls) or f"{cls.__name__}: "
         raise EnvironmentFaultError(f"{place}{describe_error(error)}", RAISED_HINT) from None
@@ -83,21 +125,9 @@ def loading_limit(limit_s: float, call_s: float) -> Iterator[None]:
 
 
 def _endless_hint(setting: str = "") -> str:
-    slow = (
-        f"needs a larger {setting}"
-        if setting
-        else "has to be made faster, as no setting raises this limit"
-    )
-    return (
-        f"look for a loop whose condition never comes true; an environment that is only slow {slow}"
-    )
-
-
-def _is_to_blame(error: BaseException, cls: type[VecTask]) -> bool:
-    """True where the author's code raised, or a base class that calls it."""
-    return bool(_authors_frames(error, cls)) or any(
-        _is_in(frame, [_SIMULATION]) for frame in _frames(error)
-    )
+    slow = "has to be made faster, as no setting raises this limit"
+    slow = f"needs a larger {setting}" if setting else slow
+    return f"look for an endless loop; an environment that is only slow {slow}"
 
 
 def place_of_error(error: BaseException, cls: type[VecTask] | None = None) -> str:
@@ -137,16 +167,12 @@ def _is_in(frame: traceback.FrameSummary, folders: Sequence[Path]) -> bool:
 
 def own_folders(cls: type[VecTask]) -> list[Path]:
     """Folders of the source files of the author's classes."""
-    return [
-        Path(file).parent for each in own_classes(cls) if (file := _source_file(each)) is not None
-    ]
-
-
-def _source_file(cls: type) -> str | None:
-    try:
-        return inspect.getsourcefile(cls)
-    except TypeError:  # a class without a file
-        return None
+    folders = []
+    for each in own_classes(cls):
+        with suppress(TypeError):  # a class without a file
+            if file := inspect.getsourcefile(each):
+                folders.append(Path(file).parent)
+    return folders
 
 
 # ── states that are not finite ────────────────────────────────────────────────────────────────────
@@ -167,7 +193,7 @@ def state_fault(
     variable = name.removeprefix(PREVIOUS_PREFIX)
     what = "observation" if name == OBSERVATIONS else f"variable {variable!r}"
     where = f", column {column}" if value.dim() else ""
-    place = place_of_value(cls, name, column)
+    place = place_of_value(cls, name)
     shown = None if actions is None else [round(each, 3) for each in actions][:12]
     action = "" if shown is None else f" under the action {shown!r}"
     return EnvironmentFaultError(
@@ -188,22 +214,20 @@ def check_rows(
             raise state_fault(cls, name, value[row], when(row), actions[row].tolist())
 
 
-def place_of_value(cls: type[VecTask], name: str, column: int) -> str:
-    """`"<file>, line <n>: "` of the line that computes a variable or an observation's column, as
-    far as the source shows it; else of its method."""
-    observation = name == OBSERVATIONS
-    found = _method(cls, "compute_observations" if observation else "compute_variables")
-    if found is None:
+def place_of_value(cls: type[VecTask], name: str) -> str:
+    """`"<file>, line <n>: "` of the line that names a variable in the method that computes it; for
+    observations, and where the source does not show it, of the method."""
+    method = "compute_observations" if name == OBSERVATIONS else "compute_variables"
+    owner = next((each for each in own_classes(cls) if method in vars(each)), None)
+    try:
+        lines, first = inspect.getsourcelines(vars(owner)[method])
+        tree = syntax.parsed(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):  # also without an owner
         return ""
-    file, first, tree = found
     wanted = name.removeprefix(PREVIOUS_PREFIX)
-    lines = [
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign if observation else ast.Constant)
-        and (_writes(node, column) if isinstance(node, ast.Assign) else node.value == wanted)
-    ]
-    return f"{file}, line {first + (lines[-1] if lines else 1) - 1}: "
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    line = [1, *(node.lineno for node in nodes if node.value == wanted)][-1]
+    return f"{inspect.getsourcefile(owner)}, line {first + line - 1}: "  # type: ignore[arg-type]
 
 
 def fitness_fault(task: Task) -> EnvironmentFaultError:
@@ -214,39 +238,3 @@ def fitness_fault(task: Task) -> EnvironmentFaultError:
         "make the fitness finite for every state that the environment can reach: guard divisions,"
         " roots and logarithms",
     )
-
-
-def _method(cls: type[VecTask], name: str) -> tuple[str, int, ast.Module] | None:
-    """File, first line and syntax tree of a method of the author's."""
-    owner = next((each for each in own_classes(cls) if name in vars(each)), None)
-    if owner is None:
-        return None
-    try:
-        lines, first = inspect.getsourcelines(vars(owner)[name])
-        tree = syntax.parsed(textwrap.dedent("".join(lines)))
-        return str(inspect.getsourcefile(owner)), first, tree
-    except (OSError, TypeError, SyntaxError):
-        return None
-
-
-def _writes(node: ast.Assign, column: int) -> bool:
-    """True where it assigns to that column of `obs_buf`, as far as indices are literal."""
-    for target in node.targets:
-        if not (
-            isinstance(target, ast.Subscript)
-            and isinstance(target.value, ast.Attribute)
-            and target.value.attr == "obs_buf"
-            and isinstance(target.slice, ast.Tuple)
-        ):
-            continue
-        index = target.slice.elts[-1]
-        if isinstance(index, ast.Constant) and index.value == column:
-            return True
-        if isinstance(index, ast.Slice):
-            low, high = (
-                end.value if isinstance(end, ast.Constant) and isinstance(end.value, int) else other
-                for end, other in ((index.lower, 0), (index.upper, column + 1))
-            )
-            if low <= column < high:
-                return True
-    return False

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from eureka_agent.arguments import variable_of
+from eureka_agent.array_files import check_arrays, read_episodes
+from eureka_agent.errors import RunFolderError
 from eureka_agent.parameters import Distribution
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask, padded
 from eureka_agent.task import PREVIOUS_PREFIX, Task
-from eureka_agent.training.acting import ActingPolicies, Actor
-from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.environment_faults import (
     OBSERVATIONS,
     check_rows,
@@ -23,10 +28,34 @@ from eureka_agent.training.environment_faults import (
     fitness_fault,
     is_unsound,
 )
-from eureka_agent.training.episodes import RunningFitness
-from eureka_agent.training.policy import Policy
-from eureka_agent.training.trajectory_files import Trajectory
-from eureka_agent.training.written_fitness import WrittenFitnessFunction
+from eureka_agent.training.fitness import FitnessFunction, RunningFitness, WrittenFitnessFunction
+from eureka_agent.training.policy import ActingPolicies, Actor, Policy
+
+Trajectory = dict[str, NDArray[np.generic]]
+"""Variables, `observations` (a policy's input), `actions`, `fitness`; first dimension: step."""
+
+
+def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
+    """Trajectories as npz: plain arrays named `<episode>/<variable>`."""
+    arrays = {
+        f"{episode}/{name}": array
+        for episode, values in trajectories.items()
+        for name, array in values.items()
+    }
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return file.getvalue()
+
+
+def load_trajectories(path: Path) -> dict[str, Trajectory]:
+    """Read an npz of `trajectories_bytes` without unpickling. Raises RunFolderError."""
+    try:
+        check_arrays(path)
+        return read_episodes(path)
+    except (OSError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        what = f"cannot read the trajectories {str(path)!r}: {error}"
+        raise RunFolderError(what, "name a trajectories.npz of a run") from None
+
 
 Score = tuple[Evaluation, dict[str, Trajectory] | None]
 Pick = Callable[[Tensor], Mapping[str, int]]
@@ -94,12 +123,16 @@ def rows_of(environment: type[VecTask], requests: Sequence[PolicyRequest]) -> li
     return rows
 
 
+def rows_needed(environment: type[VecTask], requests: Sequence[PolicyRequest]) -> int:
+    """Rows of a pass."""
+    return sum(padded(request.episodes, environment.row_multiple) for request in requests)
+
+
 def _shares(environment: VecTask, requests: Sequence[PolicyRequest]) -> list[_Share]:
-    needed = sum(padded(request.episodes, environment.row_multiple) for request in requests)
+    needed = rows_needed(type(environment), requests)
     if environment.num_envs != needed:
         raise ValueError(f"these policies need {needed} rows, found {environment.num_envs}")
-    rows = rows_of(type(environment), requests)
-    return [_Share(request, part.start) for request, part in zip(requests, rows, strict=True)]
+    return list(map(_Share, requests, rows_of(type(environment), requests)))
 
 
 def evaluate_policy(
@@ -111,18 +144,18 @@ def evaluate_policy(
     if environment.num_envs != episodes:
         raise ValueError(f"{episodes} episodes need as many rows, found {environment.num_envs}")
     pick = worst_and_best if record else None
-    share = _Share(PolicyRequest(policy, seed, episodes, pick), 0)
+    share = _Share(PolicyRequest(policy, seed, episodes, pick), slice(0, episodes))
     return _Pass(environment, task, [share]).run()[0]
 
 
+@dataclass
 class _Share:
     """A policy's rows in a pass."""
 
-    def __init__(self, request: PolicyRequest, first: int) -> None:
-        self.request = request
-        self.rows = slice(first, first + request.episodes)
-        self.steps: int | None = None
-        """Length of its longest episode; None before that has ended."""
+    request: PolicyRequest
+    rows: slice
+    steps: int | None = None
+    """Length of its longest episode; None before that has ended."""
 
 
 class _Pass:
@@ -138,29 +171,25 @@ class _Pass:
         self._environment = environment
         self._shares = shares
         self._watch = watch
-        self._under_way = np.zeros(environment.num_envs, dtype=bool)
-        self._actors = ActingPolicies(
-            [share.request.policy for share in shares],
-            [share.rows for share in shares],
-            environment,
-        )
+        count, device = environment.num_envs, environment.device
+        self._under_way = np.zeros(count, dtype=bool)
+        policies = [share.request.policy for share in shares]
+        self._actors = ActingPolicies(policies, [share.rows for share in shares], environment)
         for share in shares:
-            rows = torch.arange(share.rows.start, share.rows.stop, device=environment.device)
+            rows = torch.arange(count, device=device)[share.rows]
             environment.seed_rows(rows, torch.full_like(rows, share.request.seed))
             environment.set_parameters(rows, share.request.parameters)
             self._under_way[share.rows] = True
-        self._lengths = np.zeros(environment.num_envs, dtype=np.int64)
-        self._endings = [""] * environment.num_envs
+        self._lengths = np.zeros(count, dtype=np.int64)
+        self._endings = [""] * count
         self._fitness_function = FitnessFunction(
             task, environment.all_variables(), environment.constants
         )
         self._read = {variable_of(name) for name in self._fitness_function.arguments}
-        count, device = environment.num_envs, environment.device
         self._running = RunningFitness((count,), task.fitness_reduction, device)
         self._result = torch.zeros(count, device=device)
-        self._recorded_rows = max(
-            (share.rows.stop for share in shares if share.request.record), default=0
-        )
+        recorded = (share.rows.stop for share in shares if share.request.record)
+        self._recorded_rows = max(recorded, default=0)
         self._spoiled = torch.zeros(count, dtype=torch.bool, device=device)
         """Rows whose policy gave NaN actions: their states do not blame the environment."""
         self._task = task
@@ -174,13 +203,12 @@ class _Pass:
 
     def play(self) -> None:
         """Play until every episode has ended, or the watch ends it."""
-        environment = self._environment
-        environment.reset()
+        self._environment.reset()
         self._skip_rows()
         try:
             self._play()
         finally:
-            environment.skipped_rows = None
+            self._environment.skipped_rows = None
 
     def _play(self) -> None:
         environment = self._environment
@@ -213,11 +241,10 @@ class _Pass:
 
     def _check(self, values: Mapping[str, Tensor], step: int) -> None:
         """Raise EnvironmentFaultError for an unsound state, unless its policy gave NaN actions."""
-        skipped = self._environment.skipped_rows
         unsound = torch.stack([is_unsound(value) for value in values.values()]).any(dim=0)
         unsound &= ~self._spoiled
-        if skipped is not None:
-            unsound &= ~skipped
+        if self._environment.skipped_rows is not None:
+            unsound &= ~self._environment.skipped_rows
         if bool(unsound.any()):
             row = unsound.nonzero()[:1, 0]
             when = f"in step {step} of an episode (of an evaluation, without noise)"
@@ -287,35 +314,30 @@ class _Pass:
             raise fitness_fault(self._task)
 
     def _evaluation(self, share: _Share) -> Evaluation:
-        columns = zip(
-            self._result[share.rows].tolist(),
-            self._lengths[share.rows].tolist(),
-            self._endings[share.rows],
-            strict=True,
-        )
+        fitness, lengths = self._result[share.rows].tolist(), self._lengths[share.rows].tolist()
         summaries = tuple(
-            EpisodeSummary(fitness=fitness, length=length, ended_by=ending)
-            for fitness, length, ending in columns
+            EpisodeSummary(fitness=each, length=length, ended_by=ending)
+            for each, length, ending in zip(
+                fitness, lengths, self._endings[share.rows], strict=True
+            )
         )
         return Evaluation(episodes=summaries, seed=share.request.seed)
 
     def _trajectories(self) -> list[dict[str, Trajectory] | None]:
         """The picked episodes of each recorded share."""
-        places = [
-            None
-            if share.request.record is None
-            else {
-                name: share.rows.start + number
-                for name, number in share.request.record(self._result[share.rows]).items()
-            }
-            for share in self._shares
-        ]
-        found: list[dict[str, Trajectory] | None] = [
-            None if rows is None else {name: {} for name in rows} for rows in places
-        ]
-        if not self._recorded_rows:
-            return found
-        for name in (*self._records[0], "fitness"):
+        found: list[dict[str, Trajectory] | None] = []
+        picked: list[tuple[Trajectory, int]] = []
+        """Each picked episode's arrays, and its row."""
+        for share in self._shares:
+            if share.request.record is None:
+                found.append(None)
+                continue
+            numbers = share.request.record(self._result[share.rows])
+            trajectories: dict[str, Trajectory] = {name: {} for name in numbers}
+            rows = [share.rows.start + number for number in numbers.values()]
+            picked += zip(trajectories.values(), rows, strict=True)
+            found.append(trajectories)
+        for name in (*self._records[0], "fitness") if self._recorded_rows else ():
             # one name at a time, to halve the peak memory
             values = (
                 torch.cat(self._recorded_fitness)
@@ -323,8 +345,6 @@ class _Pass:
                 else torch.stack([record[name] for record in self._records])
             )
             array = values.cpu().numpy()
-            for trajectories, rows in zip(found, places, strict=True):
-                for kind, row in (rows or {}).items():
-                    assert trajectories is not None  # as `rows` is not
-                    trajectories[kind][name] = array[: self._lengths[row], row].copy()
+            for trajectory, row in picked:
+                trajectory[name] = array[: self._lengths[row], row].copy()
         return found

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from eureka_agent.component_names import changed_names_fault
+from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, RewardLoadError
 from eureka_agent.parameters import Distribution
 from eureka_agent.records import ParameterStage
+from eureka_agent.rewards import baseline
+from eureka_agent.settings import TrainingSettings
+from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.time_limit import TimeLimitError
-from eureka_agent.training.checkpoints import CheckpointKeeper
-from eureka_agent.training.reward import LARGEST_REWARD, Reward, RewardContractError
+from eureka_agent.task import Task
+from eureka_agent.training.reward import (
+    LARGEST_REWARD,
+    Result,
+    Reward,
+    RewardContractError,
+    RewardFunction,
+    load_reward,
+)
 from eureka_agent.training.rollout import Rollout
-from eureka_agent.training.snapshot import Snapshot
+from eureka_agent.training.snapshot import CheckpointKeeper, Snapshot
 
 REWARD_TIMEOUT = 5.0
 """Timeout of one call of a reward in seconds."""
@@ -25,6 +36,83 @@ REWARD_GRACE = 30.0
 REWARD_SHARE = 9.0
 """Seconds of waiting allowed per second of other work, beyond the grace. A reward just below the
 timeout of a call would delay the other trainings for hours."""
+DENSE_WEIGHT = 0.1
+"""Weight of the designed reward's sign beside the sparse one's, from the paper."""
+
+
+class SignCombination:
+    """A designed reward and the task's sparse one by their signs, `sgn(sparse) + 0.1 sgn(dense)`,
+    so that no dense term outweighs the task's own reward: as in Auto MC-Reward (Li et al. 2023).
+    The components are the dense reward's, before the sign."""
+
+    def __init__(self, dense: Reward, sparse: RewardFunction, place: str) -> None:
+        """`sparse` is called in this process: it is the environment's own code, at `place`."""
+        self._dense = dense
+        self._sparse = sparse
+        self._place = place
+        self.arguments = tuple(dict.fromkeys((*dense.arguments, *sparse.arguments)))
+
+    def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
+        """See `Reward`. The wait raises EnvironmentFaultError for a fault of the sparse reward."""
+        wait = self._dense.begin({name: values[name] for name in self._dense.arguments}, timeout_s)
+
+        def combined() -> Result:
+            dense, components = wait()
+            sparse = self._sparse_total(values, timeout_s)
+            # a sign would hide that a total is infinite
+            sign = torch.where(dense.isfinite(), dense.sign(), dense)
+            return sparse.sign() + DENSE_WEIGHT * sign, components
+
+        return combined
+
+    def _sparse_total(self, values: Mapping[str, Tensor], timeout_s: float) -> Tensor:
+        try:
+            total, _ = self._sparse.begin(values, timeout_s)()
+        except RewardContractError as error:
+            raise EnvironmentFaultError(f"{self._place}, {error.message}", error.hint) from None
+        except TimeLimitError as error:
+            what = f"{self._place}: one call of the reward {error}"
+            raise EnvironmentFaultError(what, "make it faster") from None
+        # its sign would be 0 or 1, as if nothing were wrong
+        if not bool(total.isfinite().all()):
+            value = total[~total.isfinite()][0].item()
+            raise EnvironmentFaultError(
+                f"{self._place}: the reward is {value}, expected a finite number in every step",
+                "guard divisions, roots and logarithms",
+            )
+        return total
+
+
+def combination(
+    settings: TrainingSettings, loaded: LoadedEnvironment, task: Task
+) -> Callable[[Reward], Reward]:
+    """Makes of a designed reward the one to train on, as the setting `combine` says. Raises as
+    `sparse_reward`."""
+    if settings.combine == "none":
+        return lambda reward: reward
+    sparse, place = sparse_reward(loaded, task), _place(loaded, task)
+    return lambda reward: SignCombination(reward, sparse, place)
+
+
+def _place(loaded: LoadedEnvironment, task: Task) -> str:
+    folder = loaded.folder
+    return "the task's sparse reward" if folder is None else str(folder / task.sparse_reward)
+
+
+def sparse_reward(loaded: LoadedEnvironment, task: Task) -> RewardFunction:
+    """The task's sparse reward. Raises EnvironmentLoadError where there is none that loads, or
+    where another metric counts."""
+    source = loaded.reward_source(task, "sparse")
+    if source is None or loaded.written is not None:
+        why = "another metric counts" if source is not None else "the task has no sparse reward"
+        raise EnvironmentLoadError(
+            f"--combine sign adds up signs of a reward and of the task's sparse one, but {why}",
+            "leave --combine out",
+        )
+    try:
+        return load_reward(baseline(source), loaded.environment_class)
+    except RewardLoadError as error:
+        raise EnvironmentLoadError(f"{_place(loaded, task)}, {error.message}", error.hint) from None
 
 
 @dataclass
@@ -76,17 +164,6 @@ class Failure:
     reason: str
 
 
-def _overdue(member: Member) -> str:
-    """Reason why a training has waited too long for its reward; empty where it has not."""
-    if member.waited <= REWARD_GRACE + REWARD_SHARE * member.worked:
-        return ""
-    return (
-        f"its calls took {member.waited:.0f} s beside {member.worked:.1f} s of all the rest,"
-        f" expected at most {REWARD_SHARE:g} times that and {REWARD_GRACE:g} s; work on whole"
-        " tensors, without loops over their rows"
-    )
-
-
 def member_rewards(
     members: Mapping[int, Member], rollout: Rollout, timeout: float
 ) -> tuple[Tensor, dict[int, dict[str, Tensor]], dict[int, Failure]]:
@@ -102,9 +179,10 @@ def member_rewards(
         waits[slot] = reward.begin(values, timeout)
     for slot, wait in waits.items():
         began = time.perf_counter()
+        member = members[slot]
         try:
             total, named = wait()
-            components[slot] = members[slot].checked_names(named)
+            named = member.checked_names(named)
         except RewardContractError as error:
             reason = f"{error.message}; {error.hint}" if error.hint else error.message
             failures[slot] = Failure(error.code, reason)
@@ -113,12 +191,16 @@ def member_rewards(
             failures[slot] = Failure("timeout", f"one call of the reward {error}")
             continue
         finally:
-            members[slot].waited += time.perf_counter() - began
-        if reason := _overdue(members[slot]):
+            member.waited += time.perf_counter() - began
+        if member.waited > REWARD_GRACE + REWARD_SHARE * member.worked:
+            reason = (
+                f"its calls took {member.waited:.0f} s beside {member.worked:.1f} s of all the rest"
+                f", expected at most {REWARD_SHARE:g} times that and {REWARD_GRACE:g} s; work on"
+                " whole tensors, without loops over their rows"
+            )
             failures[slot] = Failure("timeout", reason)
-            del components[slot]
             continue
-        rewards[slot] = total.view(rewards.shape[1:])
+        components[slot], rewards[slot] = named, total.view(rewards.shape[1:])
     # one check of everything: a single transfer from the device
     parts = {
         (slot, name): value for slot, named in components.items() for name, value in named.items()

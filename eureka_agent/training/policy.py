@@ -1,11 +1,11 @@
-"""A trained policy: its safetensors file, and its deterministic actions."""
+"""A trained policy: its safetensors file, its deterministic actions, and several side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import cast
+from typing import Protocol, cast
 
 import torch
 from safetensors import SafetensorError
@@ -13,10 +13,14 @@ from safetensors.torch import save
 from torch import Tensor
 
 from eureka_agent.array_files import open_tensors
-from eureka_agent.errors import RunFolderError
-from eureka_agent.training.distributions import ActionDistribution, distribution_of_file
-from eureka_agent.training.networks import Activation, activate_
-from eureka_agent.training.normalization import normalize
+from eureka_agent.errors import EnvironmentLoadError, RunFolderError
+from eureka_agent.simulation.vec_task import VecTask, padded
+from eureka_agent.training.distributions import (
+    ActionDistribution,
+    distribution_of,
+    distribution_of_file,
+)
+from eureka_agent.training.networks import Activation, activate_, normalize
 
 _ACTIVATIONS = ("elu", "tanh")
 
@@ -35,10 +39,9 @@ class Policy:
         policy.<i>.bias (1, outputs), and for a Gaussian log_std. `distribution`: None takes the one
         named in `metadata`. Raises ValueError where that does not fit."""
         self._tensors = dict(tensors)
-        count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
         self._layers = [
             (tensors[f"policy.{index}.weight"], tensors[f"policy.{index}.bias"])
-            for index in range(count)
+            for index in range(_num_layers(tensors))
         ]
         self._mean = tensors["observation_mean"]
         self._inverse_deviation = tensors["observation_deviation"].reciprocal()
@@ -96,13 +99,15 @@ class Policy:
         return value
 
 
+def _num_layers(tensors: Mapping[str, Tensor]) -> int:
+    return sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
+
+
 def policy_bytes(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bytes:
     """A policy as safetensors. `metadata`: the trainer's `policy_metadata`, and any names."""
-    if metadata.get("activation") not in _ACTIVATIONS:
-        raise ValueError(
-            f"policy metadata has activation {metadata.get('activation')!r}, expected one of"
-            f" {_ACTIVATIONS}"
-        )
+    given = metadata.get("activation")
+    if given not in _ACTIVATIONS:
+        raise ValueError(f"the policy's activation is {given!r}, expected one of {_ACTIVATIONS}")
     policy = Policy(tensors, cast(Activation, metadata["activation"]), metadata)
     layer_sizes = ",".join(str(size) for size in policy.layer_sizes)
     return save(dict(tensors), metadata={**metadata, "layer_sizes": layer_sizes})
@@ -126,21 +131,17 @@ def load_policy(path: Path, device: str = "cpu") -> Policy:
 
 def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bool:
     """Check names, types and shapes: layers must fit each other and the distribution."""
-    count = sum(name.startswith("policy.") and name.endswith(".weight") for name in tensors)
-    found = (tensors.get(f"policy.{index}.weight") for index in range(count))
-    weights = [
-        weight for weight in found if weight is not None and weight.dim() == 2 and weight.numel()
-    ]
-    if not weights or len(weights) < count:
+    weights = [tensors.get(f"policy.{index}.weight") for index in range(_num_layers(tensors))]
+    shapes = [weight.shape for weight in weights if weight is not None and weight.numel()]
+    if not weights or len(shapes) < len(weights) or any(len(shape) != 2 for shape in shapes):
         return False
-    sizes = [weights[0].shape[0], *(weight.shape[1] for weight in weights)]
+    sizes = [shapes[0][0], *(shape[1] for shape in shapes)]
     distribution = distribution_of_file(metadata, sizes[-1])
     if distribution is None:
         return False
-    expected: dict[str, tuple[int, ...]] = {
-        "observation_mean": (sizes[0],),
-        "observation_deviation": (sizes[0],),
-    }
+    expected: dict[str, tuple[int, ...]] = dict.fromkeys(
+        ("observation_mean", "observation_deviation"), (sizes[0],)
+    )
     if distribution.parameter:
         expected[distribution.parameter] = (distribution.num_parameters,)
     for index, (inputs, outputs) in enumerate(pairwise(sizes)):
@@ -152,3 +153,63 @@ def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) ->
         and tensors[name].dtype == torch.float32
         for name, shape in expected.items()
     )
+
+
+class Actor(Protocol):
+    """Anything that acts on observations, such as a `Policy`."""
+
+    distribution: ActionDistribution
+    spread: Tensor
+
+    @property
+    def num_observations(self) -> int: ...
+
+    def outputs(self, observations: Tensor) -> Tensor:
+        """Input of its distribution's `mode`. Shape: (batch, num_outputs)."""
+        ...
+
+
+def check_sizes(policy: Actor, environment: VecTask | type[VecTask]) -> None:
+    """Raise EnvironmentLoadError for a policy of another environment."""
+    needed = environment.num_observations, distribution_of(environment)
+    if (policy.num_observations, policy.distribution) != needed:
+        raise EnvironmentLoadError(
+            f"the policy takes {policy.num_observations} observations and gives"
+            f" {policy.distribution}, the environment has {needed[0]} and {needed[1]}",
+            "evaluate it on the environment that it was trained on",
+        )
+
+
+class ActingPolicies:
+    """A network call for each policy, then one distribution call for all, in which each policy's
+    rows begin at a multiple of torch's SIMD width, for equal rounding."""
+
+    def __init__(self, policies: Sequence[Actor], rows: Sequence[slice], env: VecTask) -> None:
+        """`rows`: each policy's in the environment. Raises as `check_sizes`."""
+        for policy in policies:
+            check_sizes(policy, env)
+        places, count = [], 0
+        for part in rows:
+            size = part.stop - part.start
+            places.append(slice(count, count + size))
+            count += padded(size, VecTask.row_multiple)
+        self._policies = policies
+        self._rows = rows
+        self._distribution = distribution = distribution_of(env)
+        self._outputs = torch.zeros(count, distribution.num_outputs, device=env.device)
+        self._spreads = torch.ones(count, distribution.num_parameters, device=env.device)
+        self._places = places
+        taken_from = torch.zeros(env.num_envs, dtype=torch.int64)
+        for policy, part, place in zip(policies, rows, places, strict=True):
+            self._spreads[place] = policy.spread
+            taken_from[part] = torch.arange(place.start, place.stop)
+        self._taken_from = taken_from.to(env.device)
+
+    def act(self, observations: Tensor, acting: Collection[int]) -> Tensor:
+        """Actions of all rows, shape (num_envs, num_actions); only those of the policies `acting`,
+        by their place, are new."""
+        for number in acting:
+            outputs = self._policies[number].outputs(observations[self._rows[number]])
+            self._outputs[self._places[number]] = outputs
+        actions = self._distribution.mode(self._outputs, self._spreads)
+        return actions.index_select(0, self._taken_from)

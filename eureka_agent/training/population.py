@@ -12,25 +12,30 @@ from torch import Tensor
 from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.training.adam import StackedAdam
-from eureka_agent.training.advantages import generalized_advantages
 from eureka_agent.training.distributions import distribution_of
-from eureka_agent.training.networks import StackedNetworks
-from eureka_agent.training.normalization import (
+from eureka_agent.training.networks import (
     ObservationStatistics,
     ReturnStatistics,
+    StackedNetworks,
     normalize,
     with_ones,
 )
 from eureka_agent.training.rollout import Rollout, RolloutCollector
-from eureka_agent.training.update import Batch, PPOUpdate, UpdateReport
+from eureka_agent.training.update import (
+    Batch,
+    PPOUpdate,
+    StackedAdam,
+    generalized_advantages,
+)
 
 
 @dataclass
 class LearningReport:
     """Statistics of an update. Shape of each: (members,)."""
 
-    update: UpdateReport
+    kl: Tensor
+    policy_loss: Tensor
+    value_loss: Tensor
     explained_variance: Tensor
     entropy: Tensor
     action_std: Tensor | None
@@ -40,7 +45,7 @@ class LearningReport:
     healthy: Tensor
 
 
-class Population:
+class StackedMembers:
     """Networks, optimiser, statistics and random streams of K members, and their simulator rows."""
 
     def __init__(self, environment: VecTask, settings: TrainingSettings, members: int) -> None:
@@ -78,9 +83,7 @@ class Population:
         the environment's parameters."""
         generator = self._generators[member].manual_seed(seed)
         self.networks.initialize(member, seed, self.distribution.initial_parameter(self._settings))
-        self._adam.reset(member)
-        self.observation_statistics.reset(member)
-        self._return_statistics.reset(member)
+        self._reset(member)
         self._learning_rate[member] = self._settings.learning_rate
         longest = self._environment.max_episode_length
         progress = torch.randint(
@@ -116,24 +119,25 @@ class Population:
 
     def _member_tensors(self) -> dict[str, Tensor]:
         """All state tensors with one row per member, not copied."""
-        parts = {
-            "adam": self._adam.member_tensors(),
-            "observations": self.observation_statistics.member_tensors(),
-            "returns": self._return_statistics.member_tensors(),
-        }
         tensors = {"parameters": self.networks.parameters, "learning_rate": self._learning_rate}
-        for part, state in parts.items():
-            tensors |= {f"{part}.{name}": value for name, value in state.items()}
+        for part, state in (
+            ("adam", self._adam.member_tensors()),
+            ("observations", self.observation_statistics.member_tensors()),
+            ("returns", self._return_statistics.member_tensors()),
+        ):
+            tensors |= {f"{part}.{name}": each for name, each in state.items()}
         return tensors
 
     def clear(self, member: int) -> None:
         """Empty a slot: finite numbers, zero actions."""
         self.networks.parameters[member] = 0.0
         self.networks.gradients[member] = 0.0
-        self._adam.reset(member)
-        self.observation_statistics.reset(member)
-        self._return_statistics.reset(member)
+        self._reset(member)
         self.collector.clear_member(member)
+
+    def _reset(self, member: int) -> None:
+        for state in (self._adam, self.observation_statistics, self._return_statistics):
+            state.reset(member)
 
     def collect(self, members: Collection[int], width: int, arguments: Collection[str]) -> Rollout:
         """Act for one iteration in the `width` leading slots; only `members` draw noise."""
@@ -173,10 +177,12 @@ class Population:
             targets=(returns - mean) / deviation,
             parameters=parameters.clone(),
         )
-        report = self._update.run(batch, self._permutations[:width])
+        kl, policy_loss, value_loss = self._update.run(batch, self._permutations[:width])
         self.observation_statistics.update(rollout.observations.flatten(1, 2))
         return LearningReport(
-            update=report,
+            kl=kl,
+            policy_loss=policy_loss,
+            value_loss=value_loss,
             explained_variance=explained,
             entropy=self.distribution.entropy(policy_outputs, parameters),
             action_std=self.distribution.std(parameters),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 import torch
@@ -12,10 +13,11 @@ from torch import Tensor
 from eureka_agent.arguments import Binding, bind_arguments
 from eureka_agent.component_names import MOST_COMPONENTS, changed_names_fault, component_fault
 from eureka_agent.errors import EurekaError, RewardLoadError
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.time_limit import TimeLimitError, time_limit
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Constant, QuaternionOrder, Variable
 from eureka_agent.text import escape_unprintable
-from eureka_agent.training.binding import device_of
 from eureka_agent.training.reward_code import FUNCTION_NAME, CompiledReward
 
 LARGEST_REWARD = 1e13
@@ -46,6 +48,24 @@ class Reward(Protocol):
         """Start a call; the returned function waits up to `timeout_s`. Shape of each value: (batch,
         *variable.shape). The wait raises RewardContractError and TimeLimitError."""
         ...
+
+
+def load_reward(reward: RewardSpecification, environment: type[VecTask]) -> RewardFunction:
+    """The reward as a function that runs in this process, on an environment's variables. Raises
+    RewardLoadError as `RewardFunction.from_source` does."""
+    return RewardFunction.from_source(
+        reward.source,
+        environment.all_variables(),
+        reward.trusted,
+        constants=environment.constants,
+        quaternion_order=environment.quaternion_order,
+    )
+
+
+def device_of(values: Mapping[str, Tensor]) -> AbstractContextManager[object]:
+    """Context in which new tensors are on the device of `values` by default."""
+    device = next((value.device for value in values.values()), torch.device("cpu"))
+    return nullcontext() if device.type == "cpu" else device
 
 
 class RewardFunction:
@@ -100,19 +120,22 @@ class RewardFunction:
         reward._remembers = True
         return reward
 
-    def __call__(self, values: Mapping[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+    def __call__(self, values: Mapping[str, Tensor]) -> Result:
         """Total and components of every step, detached float32 of shape (batch,), finite or not.
         Shape of each value: (batch, *variable.shape). The top level runs again, so that no state is
         kept. Raises RewardContractError for errors, other results and other component names."""
         arguments = self._copies(values)
-        batch = arguments[self.arguments[0]].shape[0]
-        device = arguments[self.arguments[0]].device
+        first = arguments[self.arguments[0]]
         total, components = self._checked_pair(self._run(arguments))
-        checked_total = self._plain("the total", self._checked_total(total, batch), device)
-        checked = {
-            name: self._checked_component(name, value, batch, device)
-            for name, value in components.items()
-        }
+        checked_total = self._series("the total", total, first)
+        checked = {}
+        for name, value in components.items():
+            if not isinstance(name, str):
+                what = f"a component's name is {name!r}, expected a string"
+                raise self._violation(what, "use names such as 'forward'")
+            if fault := component_fault(name):
+                raise self._violation(*fault)
+            checked[name] = self._series(f"component {name!r}", value, first)
         if self.component_names is None:
             self.component_names = tuple(checked)
         if fault := changed_names_fault(self.component_names, checked):
@@ -154,17 +177,14 @@ class RewardFunction:
             raise RewardContractError("raised", _describe(error, self._code.filename)) from None
 
     def _checked_pair(self, result: object) -> tuple[object, dict[Any, Any]]:
-        if not isinstance(result, (tuple, list)) or len(result) != 2:
-            found = (
-                f"{len(result)} values"
-                if isinstance(result, (tuple, list))
-                else type(result).__name__
-            )
+        pair = result if isinstance(result, (tuple, list)) else None
+        if pair is None or len(pair) != 2:
+            found = type(result).__name__ if pair is None else f"{len(pair)} values"
             raise self._violation(
                 f"returned {found}, expected (total, components)",
                 "end with `return total, {'name': component}`",
             )
-        total, components = result
+        total, components = pair
         if not isinstance(components, dict):
             raise self._violation(
                 f"the second value returned is {type(components).__name__}, expected a dict of"
@@ -178,64 +198,32 @@ class RewardFunction:
             )
         return total, components
 
-    def _checked_total(self, total: object, batch: int) -> Tensor:
-        if not isinstance(total, Tensor):
-            raise self._violation(
-                f"the total is {type(total).__name__}, expected a tensor of shape ({batch},)",
-                "return a tensor",
-            )
-        if tuple(total.shape) != (batch,):
-            raise self._violation(
-                f"the total has shape {tuple(total.shape)}, expected ({batch},)",
-                _shape_hint(total, batch),
-            )
-        if not total.is_floating_point():
-            raise self._violation(
-                f"the total is of type {total.dtype}, expected a floating point tensor",
-                "use `.float()`",
-            )
-        return total
-
-    def _checked_component(
-        self, name: object, value: object, batch: int, device: torch.device
-    ) -> Tensor:
-        if not isinstance(name, str):
-            raise self._violation(
-                f"a component's name is {name!r}, expected a string", "use names such as 'forward'"
-            )
-        if fault := component_fault(name):
-            raise self._violation(*fault)
-        if isinstance(value, (bool, int, float)):
+    def _series(self, what: str, value: object, like: Tensor) -> Tensor:
+        """A total or component as detached float32, shape (batch,), batch and device as `like`. Of
+        a component a number and a tensor without dimensions stand for all steps."""
+        batch, is_total = len(like), what == "the total"
+        if isinstance(value, (bool, int, float)) and not is_total:
             try:
                 value = torch.tensor(float(value))
             except OverflowError:
-                raise self._violation(
-                    f"component {name!r} is a number beyond all floating point", "make it smaller"
-                ) from None
+                beyond = f"{what} is a number beyond all floating point"
+                raise self._violation(beyond, "make it smaller") from None
         if not isinstance(value, Tensor):
-            raise self._violation(
-                f"component {name!r} is {type(value).__name__}, expected a tensor of shape"
-                f" ({batch},)",
-                "return a tensor",
-            )
+            found = f"{what} is {type(value).__name__}, expected a tensor of shape ({batch},)"
+            raise self._violation(found, "return a tensor")
         if value.is_complex():
-            raise self._violation(
-                f"component {name!r} is of type {value.dtype}, expected real numbers",
-                "use `.real` or `.abs()`",
-            )
-        if value.dim() == 0:
+            found = f"{what} is of type {value.dtype}, expected real numbers"
+            raise self._violation(found, "use `.real` or `.abs()`")
+        if value.dim() == 0 and not is_total:
             value = value.expand(batch)
         if tuple(value.shape) != (batch,):
-            raise self._violation(
-                f"component {name!r} has shape {tuple(value.shape)}, expected ({batch},)",
-                _shape_hint(value, batch),
-            )
-        return self._plain(f"component {name!r}", value, device)
-
-    def _plain(self, what: str, value: Tensor, device: torch.device) -> Tensor:
-        """Detached float32 on the device."""
+            found = f"{what} has shape {tuple(value.shape)}, expected ({batch},)"
+            raise self._violation(found, _shape_hint(value, batch))
+        if is_total and not value.is_floating_point():
+            found = f"{what} is of type {value.dtype}, expected a floating point tensor"
+            raise self._violation(found, "use `.float()`")
         try:
-            return value.detach().to(device=device, dtype=torch.float32)
+            return value.detach().to(device=like.device, dtype=torch.float32)
         except Exception:  # noqa: BLE001  (without storage, or of a subclass that raises anything)
             raise self._violation(
                 f"{what} cannot be read: it is a {type(value).__name__} on {value.device}",
@@ -257,11 +245,8 @@ def _shape_hint(value: Tensor, batch: int) -> str:
 
 def _describe(error: BaseException, filename: str) -> str:
     """`line 7: IndexError: …`, with the last line of the reward on the way to the error."""
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.filename == filename
-    ]
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == filename]
     where = f"line {lines[-1]}: " if lines else ""
     name, text = type(error).__name__, " ".join(str(error).split())
     return where + escape_unprintable(f"{name}: {text}" if text else name)

@@ -25,7 +25,6 @@ from eureka_agent.training import reward_helpers
 
 FUNCTION_NAME = "compute_reward"
 _TYPING_NAMES = ("Any", "Dict", "List", "Optional", "Sequence", "Tuple", "Union")
-_COMPILE_ERRORS = (SyntaxError, ValueError, RecursionError, MemoryError)
 
 
 @dataclass(frozen=True)
@@ -44,26 +43,25 @@ class CompiledReward:
         """Compile a source without `@torch.jit.script` and imports of Isaac Gym's helpers. Raises
         RewardLoadError for a syntax error, or without `compute_reward`."""
         filename = f"<reward {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:12]}>"
-        try:
+        try:  # null bytes, absurd nesting, `return` at the top level
             tree = syntax.parsed(source, filename)
-        except _COMPILE_ERRORS as error:  # null bytes, absurd nesting
-            raise _invalid(error) from None
-        definition = _definition(tree)
-        # None as modification time keeps linecache from looking for a file
-        linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-        try:
+            definition = _definition(tree)
+            # None as modification time keeps linecache from looking for a file
+            lines = source.splitlines(keepends=True)
+            linecache.cache[filename] = (len(source), None, lines, filename)
             tree = ast.fix_missing_locations(_Trimmer().visit(tree))
             # unevaluated, so that a good reward does not fail for a name in an annotation
             flags = future.annotations.compiler_flag
             code = compile(tree, filename, "exec", flags=flags, dont_inherit=True)
-        except _COMPILE_ERRORS as error:  # `return` at the top level
-            raise _invalid(error) from None
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            line = getattr(error, "lineno", None)
+            where = f"line {line}: " if line else ""
+            what = f"{where}not valid Python: {getattr(error, 'msg', error)}"
+            raise RewardLoadError(what, "correct the syntax") from None
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        lines = [node.lineno for node in ast.walk(definition) if isinstance(node, ast.Return)]
-        return_line = max(lines, default=definition.lineno)
-        return cls(
-            filename, return_line, code, not names.isdisjoint(HELPER_NAMES), quaternion_order
-        )
+        ends = [node.lineno for node in ast.walk(definition) if isinstance(node, ast.Return)]
+        return_line, calls_helpers = max(ends, default=definition.lineno), names & {*HELPER_NAMES}
+        return cls(filename, return_line, code, bool(calls_helpers), quaternion_order)
 
     def run(self) -> Callable[..., Any]:
         """Run the top level in a new namespace; return its `compute_reward`, or raise its error."""
@@ -104,14 +102,6 @@ def _definition(tree: ast.Module) -> ast.FunctionDef:
             f"write `def {FUNCTION_NAME}(…)` at the top level",
         )
     return found[-1]
-
-
-def _invalid(error: Exception) -> RewardLoadError:
-    line = getattr(error, "lineno", None)
-    where = f"line {line}: " if line else ""
-    return RewardLoadError(
-        f"{where}not valid Python: {getattr(error, 'msg', error)}", "correct the syntax"
-    )
 
 
 class _Trimmer(ast.NodeTransformer):

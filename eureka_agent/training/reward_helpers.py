@@ -27,19 +27,9 @@ def normalize_angle(x: Tensor) -> Tensor:
     return torch.atan2(x.sin(), x.cos())
 
 
-def copysign(a: float | Tensor, b: Tensor) -> Tensor:
-    """Magnitude of `a` with the sign of `b`; 0 where `b` is 0."""
-    return torch.as_tensor(a, dtype=b.dtype, device=b.device).abs() * b.sign()
-
-
 def tensor_clamp(t: Tensor, min_t: float | Tensor, max_t: float | Tensor) -> Tensor:
     """Clamp `t` between two bounds."""
     return t.clamp(max=max_t).clamp(min=min_t)
-
-
-def saturate(x: Tensor, lower: float | Tensor, upper: float | Tensor) -> Tensor:
-    """Clamp `x` between two bounds."""
-    return tensor_clamp(x, lower, upper)
 
 
 def scale(x: Tensor, lower: float | Tensor, upper: float | Tensor) -> Tensor:
@@ -50,9 +40,6 @@ def scale(x: Tensor, lower: float | Tensor, upper: float | Tensor) -> Tensor:
 def unscale(x: Tensor, lower: float | Tensor, upper: float | Tensor) -> Tensor:
     """From [lower, upper] to [-1, 1]."""
     return (2.0 * x - (lower + upper)) / _width(lower, upper)
-
-
-scale_transform, unscale_transform = unscale, scale
 
 
 def _width(lower: float | Tensor, upper: float | Tensor) -> float | Tensor:
@@ -121,9 +108,6 @@ def quat_rotate_inverse(q: Tensor, v: Tensor) -> Tensor:
     return _rotated(-real, vector, v)
 
 
-my_quat_rotate = get_basis_vector = quat_rotate
-
-
 def _rotated(real: Tensor, vector: Tensor, v: Tensor) -> Tensor:
     turned = real * torch.linalg.cross(vector, v) + vector * _dot(vector, v)
     return (2.0 * real.square() - 1.0) * v + 2.0 * turned
@@ -167,37 +151,6 @@ def quat_to_angle_axis(q: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(rotates, angle, torch.zeros_like(angle)), axis
 
 
-def quat_to_exp_map(q: Tensor) -> Tensor:
-    """The axis of a unit quaternion with the angle as its length. Shape: (..., 3)."""
-    angle, axis = quat_to_angle_axis(q)
-    return angle.unsqueeze(-1) * axis
-
-
-def axisangle2quat(vec: Tensor, eps: float = 1e-6) -> Tensor:
-    """The rotation about `vec` by its length; identity where that is at most `eps`."""
-    angle = vec.norm(dim=-1, keepdim=True)
-    rotates = angle > eps
-    vector = torch.where(
-        rotates, vec * (angle / 2.0).sin() / angle.clamp(min=eps), torch.zeros_like(vec)
-    )
-    return _quaternion(torch.where(rotates, (angle / 2.0).cos(), torch.ones_like(angle)), vector)
-
-
-def quat_from_euler_xyz(roll: Tensor, pitch: Tensor, yaw: Tensor) -> Tensor:
-    """Rotation about the world's x, then its y, then its z axis. Shape of each angle: (...)."""
-    x, y, z = roll / 2.0, pitch / 2.0, yaw / 2.0
-    zero = torch.zeros_like(x + y + z)
-    one_axis = [
-        _quaternion((zero + half.cos()).unsqueeze(-1), torch.stack(parts, dim=-1))
-        for half, parts in (
-            (x, (zero + x.sin(), zero, zero)),
-            (y, (zero, zero + y.sin(), zero)),
-            (z, (zero, zero, zero + z.sin())),
-        )
-    ]
-    return quat_mul(one_axis[2], quat_mul(one_axis[1], one_axis[0]))
-
-
 def get_euler_xyz(q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Roll, pitch and yaw of a unit quaternion, each in [0, 2 pi], shape (...)."""
     real, vector = _parts(q)
@@ -209,56 +162,12 @@ def get_euler_xyz(q: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return roll % whole, pitch % whole, yaw % whole
 
 
-def calc_heading(q: Tensor) -> Tensor:
-    """Direction of the body's x axis on the ground, -pi to pi. Shape: (...)."""
-    forward = quat_axis(q, 0)
-    return torch.atan2(forward[..., 1], forward[..., 0])
-
-
-def calc_heading_quat(q: Tensor) -> Tensor:
-    """The rotation by the heading about the z axis."""
-    heading = calc_heading(q)
-    upwards = torch.stack(
-        (torch.zeros_like(heading), torch.zeros_like(heading), torch.ones_like(heading)), dim=-1
-    )
-    return quat_from_angle_axis(heading, upwards)
-
-
-def calc_heading_quat_inv(q: Tensor) -> Tensor:
-    """The inverse of `calc_heading_quat`."""
-    return quat_conjugate(calc_heading_quat(q))
-
-
 # ── frames: a rotation and a translation ──────────────────────────────────────────────────────────
-
-
-def tf_apply(q: Tensor, t: Tensor, v: Tensor) -> Tensor:
-    """The point `v` of the frame (q, t) in its parent frame."""
-    return quat_apply(q, v) + t
 
 
 def tf_vector(q: Tensor, v: Tensor) -> Tensor:
     """The direction `v` of a frame with rotation `q` in its parent frame."""
     return quat_apply(q, v)
-
-
-def tf_inverse(q: Tensor, t: Tensor) -> tuple[Tensor, Tensor]:
-    """Rotation and translation of the inverse transform."""
-    inverse = quat_conjugate(q)
-    return inverse, -quat_apply(inverse, t)
-
-
-def tf_combine(q1: Tensor, t1: Tensor, q2: Tensor, t2: Tensor) -> tuple[Tensor, Tensor]:
-    """Rotation and translation of the second transform, then the first."""
-    return quat_mul(q1, q2), tf_apply(q1, t1, t2)
-
-
-def local_to_world_space(pos_offset_local: Tensor, pose_global: Tensor) -> Tensor:
-    """A body's point in the world frame. `pose_global`: position and quaternion, shape (..., 7)."""
-    position, rotation = pose_global[..., :3], pose_global[..., 3:7]
-    point = _quaternion(torch.zeros_like(pos_offset_local[..., :1]), pos_offset_local)
-    _, offset = _parts(quat_mul(quat_mul(rotation, point), quat_conjugate(rotation)))
-    return position + offset
 
 
 def compute_heading_and_up(
@@ -274,20 +183,3 @@ def compute_heading_and_up(
     rotation = quat_mul(torso_rotation, inv_start_rot)
     up, heading = quat_rotate(rotation, vec1), quat_rotate(rotation, vec0)
     return rotation, up[..., up_idx], _dot(heading, normalize(to_target)).squeeze(-1), up, heading
-
-
-def compute_rot(
-    torso_quat: Tensor,
-    velocity: Tensor,
-    ang_velocity: Tensor,
-    targets: Tensor,
-    torso_positions: Tensor,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Velocity and angular velocity in the torso's frame; roll, pitch, yaw; angle to the target,
-    from x and z coordinates as in Isaac Gym's locomotion."""
-    way = targets - torso_positions
-    roll, pitch, yaw = get_euler_xyz(torso_quat)
-    velocity = quat_rotate_inverse(torso_quat, velocity)
-    ang_velocity = quat_rotate_inverse(torso_quat, ang_velocity)
-    angle = torch.atan2(way[..., 2], way[..., 0]) - yaw
-    return velocity, ang_velocity, roll, pitch, yaw, angle

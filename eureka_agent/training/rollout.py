@@ -1,7 +1,9 @@
-"""The step loop: policy outputs, noise and simulator. Rewards are calculated afterwards."""
+"""The step loop: policy outputs, noise and simulator, and a check of the states. Rewards are
+calculated afterwards."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -14,8 +16,8 @@ from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.simulation.vec_task import TIME_OUT, Transition, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.distributions import ActionDistribution
-from eureka_agent.training.networks import MemberNetworks
-from eureka_agent.training.normalization import ObservationStatistics, normalize
+from eureka_agent.training.environment_faults import LARGEST, OBSERVATIONS, is_unsound, state_fault
+from eureka_agent.training.networks import MemberNetworks, ObservationStatistics, normalize
 
 
 @dataclass
@@ -35,7 +37,7 @@ class Rollout:
     actions: Tensor
     """Sampled, before clipping. Shape: (members, steps, num_envs, num_actions)."""
     noise: Tensor
-    """Unscaled noise of the actions. Shape: (members, steps, num_envs, noise_size)."""
+    """Unscaled noise of the actions. Shape: (members, steps, num_envs, num_outputs)."""
     terminated: Tensor
     """Shape: (members, steps, num_envs), bool."""
     truncated: Tensor
@@ -70,7 +72,7 @@ class RolloutCollector:
         self._normalized = torch.ones(*shape, environment.num_observations + 1, device=device)
         self._final_observations = torch.zeros_like(self._observations)
         self._outputs = torch.zeros(*shape, distribution.num_outputs, device=device)
-        self.noise = torch.zeros(*shape, distribution.noise_size, device=device)
+        self.noise = torch.zeros_like(self._outputs)
         """Random numbers of the next rollout; the caller of `collect` fills the rows first."""
         self._flags = torch.zeros(
             2 + len(environment.termination_causes), *shape, dtype=torch.bool, device=device
@@ -84,11 +86,7 @@ class RolloutCollector:
         """Wall seconds so far."""
 
     def start_member(
-        self,
-        member: int,
-        seed: int,
-        progress: Tensor,
-        parameters: Distribution = DEFAULTS,
+        self, member: int, seed: int, progress: Tensor, parameters: Distribution = DEFAULTS
     ) -> None:
         """Reset a member's rows to `progress` (int64, shape (num_envs,)) control steps."""
         environment = self._environment
@@ -156,10 +154,10 @@ class RolloutCollector:
         step_normalized = self._normalized[:members, :, :, :-1].unbind(1)
         step_final = self._final_observations[:members].unbind(1)
         step_flags = self._flags[:, :members].unbind(2)
-        step_values = {name: buffer[:members].unbind(1) for name, buffer in self._values.items()}
-        step_previous = {
-            name: buffer[:members].unbind(1) for name, buffer in self._previous.items()
-        }
+        step_values, step_previous = (
+            {name: buffer[:members].unbind(1) for name, buffer in buffers.items()}
+            for buffers in (self._values, self._previous)
+        )
         for views in step_previous.values():
             views[0].copy_(views[-1])
 
@@ -223,11 +221,9 @@ class RolloutCollector:
 
     def _flags_of(self, transition: Transition) -> Tensor:
         """Terminated, truncated, and termination causes. Shape: (2 + causes, rows), bool."""
-        names, causes = self._environment.termination_causes, transition.causes
-        absent = transition.terminated
-        if len(causes) < len(names):
-            absent = torch.zeros_like(absent)
-        flags = (causes.get(name, absent) for name in names)
+        absent = torch.zeros_like(transition.terminated)
+        names = self._environment.termination_causes
+        flags = (transition.causes.get(name, absent) for name in names)
         return torch.stack((transition.terminated, transition.truncated, *flags))
 
     def _rollout(
@@ -236,6 +232,7 @@ class RolloutCollector:
         last = self._by_member(self._environment.obs_buf, members).clone()
         outputs = self._outputs[:members]
         terminated, truncated, *causes = self._flags[:, :members]
+        names = self._environment.termination_causes
         return Rollout(
             observations=self._observations[:members],
             normalized=self._normalized[:members],
@@ -246,10 +243,7 @@ class RolloutCollector:
             noise=self.noise[:members],
             terminated=terminated,
             truncated=truncated,
-            causes={
-                **dict(zip(self._environment.termination_causes, causes, strict=True)),
-                TIME_OUT: truncated,
-            },
+            causes={**dict(zip(names, causes, strict=True)), TIME_OUT: truncated},
             progress=progress,
             arguments={
                 name: self._previous[variable_of(name)][:members, :-1]
@@ -258,3 +252,81 @@ class RolloutCollector:
                 for name in arguments
             },
         )
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An unsound value in a member's part of a rollout."""
+
+    time: float
+    """Step that led there; half a step later after a reset or at the rollout's beginning."""
+    row: int
+    name: str
+    value: Tensor
+
+
+def spoiled_members(
+    rollout: Rollout, env_steps: Mapping[int, int], environment: type[VecTask]
+) -> list[int]:
+    """Members whose policy gave NaN actions, which excuse later states; other unsound states raise
+    EnvironmentFaultError. `env_steps`: each member's before the rollout."""
+    if _all_sound(rollout):
+        return []
+    spoiled = []
+    for slot in env_steps:
+        first = _first_unsound(rollout, slot)
+        if first is None:
+            continue
+        taken = rollout.actions[slot, : math.floor(first.time) + 1, first.row]
+        if bool(taken.isnan().any()):
+            spoiled.append(slot)
+            continue
+        steps = max(0, math.floor(first.time)) * rollout.progress.shape[1]
+        after = f"(in a training, after {env_steps[slot] + steps:,} env steps)"
+        when = f"{_when(rollout, slot, first)} {after}"
+        reached = first.time == math.floor(first.time)
+        action = taken[-1].clamp(-1.0, 1.0).tolist() if reached else None
+        raise state_fault(environment, first.name, first.value, when, action)
+    return spoiled
+
+
+def _all_sound(rollout: Rollout) -> bool:
+    """True where every state is sound, by a single transfer from the device."""
+    observed = rollout.final_observations, rollout.last_observations, rollout.observations
+    values = (*observed, *rollout.arguments.values())
+    return bool(torch.stack([(value.abs() < LARGEST).all() for value in values]).all())
+
+
+def _first_unsound(rollout: Rollout, slot: int) -> _Place | None:
+    """A member's earliest unsound value; a variable before an observation of the same step."""
+    steps = len(rollout.terminated[slot])
+    found = []
+    for name, value in {**rollout.arguments, OBSERVATIONS: rollout.final_observations}.items():
+        found += _places(name, value[slot], -0.5 if name.startswith(PREVIOUS_PREFIX) else 0.0)
+    found += _places(OBSERVATIONS, rollout.observations[slot], -0.5)
+    found += _places(OBSERVATIONS, rollout.last_observations[slot].unsqueeze(0), steps - 0.5)
+    return min(found, key=lambda place: place.time, default=None)
+
+
+def _places(name: str, value: Tensor, offset: float) -> list[_Place]:
+    """The first unsound value of shape (steps, rows, …), if any; `offset`: added to its step."""
+    unsound = is_unsound(value, 2).nonzero()
+    if not len(unsound):
+        return []
+    step, row = unsound[0].tolist()
+    return [_Place(step + offset, row, name, value[step, row])]
+
+
+def _when(rollout: Rollout, slot: int, place: _Place) -> str:
+    """Moment of the episode in words."""
+    ended = (rollout.terminated[slot] | rollout.truncated[slot])[:, place.row]
+    step = math.floor(place.time)
+    ends = ended[: max(0, step)].nonzero().flatten().tolist()
+    begun = int(rollout.progress[slot, place.row])
+    if step < 0 and begun:  # a training spreads the ends of its first episodes over time
+        early = f"with progress_buf set to {begun}, as in a training's first episodes,"
+        return f"right after a reset, {early}"
+    if step < place.time and (step < 0 or bool(ended[step])):
+        return "right after a reset"
+    count = step - ends[-1] if ends else begun + step + 1
+    return f"in step {count} of an episode"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -18,11 +18,14 @@ from eureka_agent.records import CurvePoint, Outcome, ParameterStage
 from eureka_agent.settings import TrainingSettings, check_training
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
-from eureka_agent.training.binding import FitnessFunction
-from eureka_agent.training.checkpoints import CheckpointKeeper
 from eureka_agent.training.curves import curve_points
 from eureka_agent.training.environment_faults import environment_code, fitness_fault
-from eureka_agent.training.episodes import EpisodeTracker
+from eureka_agent.training.fitness import (
+    EpisodeTracker,
+    FitnessFunction,
+    WrittenFitnessFunction,
+    fitness_in_parts,
+)
 from eureka_agent.training.member_rewards import (
     REWARD_TIMEOUT,
     Failure,
@@ -30,12 +33,10 @@ from eureka_agent.training.member_rewards import (
     Member,
     member_rewards,
 )
-from eureka_agent.training.population import Population
+from eureka_agent.training.population import StackedMembers
 from eureka_agent.training.reward import Reward
-from eureka_agent.training.rollout import Rollout
-from eureka_agent.training.rollout_states import spoiled_members
-from eureka_agent.training.snapshot import Snapshot, TrainingRecord
-from eureka_agent.training.written_fitness import WrittenFitnessFunction, fitness_in_parts
+from eureka_agent.training.rollout import Rollout, spoiled_members
+from eureka_agent.training.snapshot import CheckpointKeeper, Snapshot, TrainingRecord
 
 _HUGE = "the reward's numbers are too large to be averaged or learned from"
 
@@ -85,19 +86,7 @@ class MemberAtRung:
     """Its current policy, for `policy_bytes`."""
 
 
-_Result = TypeVar("_Result")
-
 TrainerEvent = MemberProgress | MemberFinished | MemberFailed | MemberAtRung
-
-
-def _whole_environment(make_environment: Callable[[int], VecTask], rows: int) -> VecTask:
-    """Make an environment of at least `rows` rows, padded to `row_multiple` for equal rounding."""
-    environment = make_environment(rows)
-    whole = padded(rows, environment.row_multiple)
-    if whole == rows:
-        return environment
-    environment.close()
-    return make_environment(whole)
 
 
 class Trainer:
@@ -116,7 +105,12 @@ class Trainer:
         """`iteration_limit`: timeout in seconds of an iteration's steps."""
         check_training(settings)
         self._settings = settings
-        self._environment = _whole_environment(make_environment, slots * settings.num_envs)
+        rows = slots * settings.num_envs
+        self._environment = make_environment(rows)
+        whole = padded(rows, self._environment.row_multiple)  # for equal rounding
+        if whole != rows:
+            self._environment.close()
+            self._environment = make_environment(whole)
         found = self._environment.device
         if found.type != torch.device(device).type:
             raise ValueError(f"the environment is on {found}, expected {device!r}")
@@ -125,28 +119,31 @@ class Trainer:
             self._environment.tell_rows_from_constants(other)
             other.close()
         self._task = task
-        self._fitness = FitnessFunction(
-            task, self._environment.all_variables(), self._environment.constants
-        )
-        self._population = Population(self._environment, settings, slots)
+        variables, constants = self._environment.all_variables(), self._environment.constants
+        self._fitness = FitnessFunction(task, variables, constants)
+        self._population = StackedMembers(self._environment, settings, slots)
+        distribution = self._population.distribution
+        self.policy_metadata = {"activation": settings.activation, **distribution.metadata}
+        """Metadata for `policy_bytes` of every policy from here."""
         self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, found)
-        self._written = isinstance(task.fitness, WrittenFitnessFunction)
         self._reward_timeout = reward_timeout
-        self._iteration_limit = iteration_limit
+        self._environment_code = partial(
+            environment_code,
+            type(self._environment),
+            iteration_limit,
+            "an iteration of the environment",
+            "--training-timeout",
+        )
+        """Context of calls of the environment's own code."""
         self._queue: deque[Job] = deque()
         self._members: dict[int, Member] = {}
         self._slots = slots
         # A GPU chooses kernels by size, and they may round differently. There all slots take part
         # in every iteration, so that a training's numbers do not depend on its neighbours.
         self._whole_width = found.type != "cpu"
-        parts = ("physics", "policy", "reward", "update", "rest")
-        self.timers: dict[str, float] = dict.fromkeys(parts, 0.0)
+        self.timers = dict.fromkeys(("physics", "policy", "reward", "update", "rest"), 0.0)
         """Wall seconds of all iterations, by part."""
-
-    @property
-    def policy_metadata(self) -> dict[str, str]:
-        """Metadata for `policy_bytes` of every policy from here."""
-        return {"activation": self._settings.activation, **self._population.distribution.metadata}
+        self._seconds = 0.0
 
     @property
     def busy(self) -> bool:
@@ -164,8 +161,7 @@ class Trainer:
 
     def snapshot(self, job: str) -> Snapshot:
         """State of a running training, between two iterations. Raises KeyError for another."""
-        named = {member.job.name: slot for slot, member in self._members.items()}
-        slot = named[job]
+        slot = {member.job.name: slot for slot, member in self._members.items()}[job]
         member = self._members[slot]
         keeper = member.keeper
         record = TrainingRecord(
@@ -216,11 +212,17 @@ class Trainer:
         EnvironmentFaultError where the environment raises, hangs or is not finite."""
         began = time.perf_counter()
         with self._environment_code():
-            self._fill_slots()
-            self._enter_stages()
+            for slot in range(self._slots):  # slots above the highest used one are idle
+                if self._queue and slot not in self._members:
+                    self._begin(slot, self._queue.popleft())
+            for slot, member in self._members.items():
+                parameters = distribution_at(member.job.curriculum, member.env_steps)
+                if parameters != member.parameters:  # another stage
+                    self._population.set_parameters(slot, parameters)
+                    member.parameters = parameters
         if not self._members:
             return []
-        measured_before, waited_before = self._measured(), self.timers["reward"]
+        waited_before = self.timers["reward"]
         width = self._slots if self._whole_width else max(self._members) + 1
         self._environment.active_rows = width * self._settings.num_envs
         arguments = {*self._fitness.arguments}.union(
@@ -231,17 +233,17 @@ class Trainer:
         for part in ("physics", "policy"):
             self.timers[part] = self._population.collector.seconds[part]
         trained = {slot: member.env_steps for slot, member in self._members.items()}
-        spoiled = spoiled_members(rollout, self._members, type(self._environment), trained)
-        rewards, components, failures = self._timed(
-            "reward", lambda: member_rewards(self._members, rollout, self._reward_timeout)
-        )
+        spoiled = spoiled_members(rollout, trained, type(self._environment))
+        with self._timed("reward"):
+            rewards, components, failures = member_rewards(
+                self._members, rollout, self._reward_timeout
+            )
         nan_actions = Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
         failures |= dict.fromkeys(spoiled, nan_actions)
         fitness = self._fitness_of(rollout, failures)
         episodes = self._episodes.update(fitness, rollout.terminated | rollout.truncated)
-        report = self._timed(
-            "update", lambda: self._population.learn(self._members, rollout, rewards)
-        )
+        with self._timed("update"):
+            report = self._population.learn(self._members, rollout, rewards)
         for slot, healthy in enumerate(report.healthy.tolist()):
             if slot in self._members and not healthy:
                 reason = f"the policy's parameters became NaN or infinite{_size(rewards[slot])}"
@@ -251,37 +253,20 @@ class Trainer:
         for member in self._members.values():
             member.env_steps += steps
             member.worked += worked
-        going_on = {
-            slot: member.env_steps for slot, member in self._members.items() if slot not in failures
-        }
+        members = self._members.items()
+        going_on = {slot: each.env_steps for slot, each in members if slot not in failures}
         points, faults = curve_points(going_on, rollout, rewards, components, episodes, report)
         for slot, number in faults.items():
             size = _size(rewards[slot])
             reason = f"{number} of an iteration became NaN or infinite: {_HUGE}{size}"
             failures[slot] = Failure("not-a-number", reason)
-        events = [
-            event
-            for slot in sorted(self._members)
-            for event in self._events(slot, points.get(slot), failures.get(slot))
-        ]
-        self.timers["rest"] += time.perf_counter() - began - (self._measured() - measured_before)
+        events: list[TrainerEvent] = []
+        for slot in sorted(self._members):
+            events += self._events(slot, points.get(slot), failures.get(slot))
+        self._seconds += time.perf_counter() - began
+        measured = (seconds for part, seconds in self.timers.items() if part != "rest")
+        self.timers["rest"] = self._seconds - sum(measured)
         return events
-
-    def _fill_slots(self) -> None:
-        """Give the queue the lowest free slots: slots above the highest used one are idle."""
-        for slot in range(self._slots):
-            if not self._queue:
-                return
-            if slot not in self._members:
-                self._begin(slot, self._queue.popleft())
-
-    def _enter_stages(self) -> None:
-        """Give each training's rows the distribution of its stage."""
-        for slot, member in self._members.items():
-            parameters = distribution_at(member.job.curriculum, member.env_steps)
-            if parameters != member.parameters:
-                self._population.set_parameters(slot, parameters)
-                member.parameters = parameters
 
     def _begin(self, slot: int, job: Job) -> None:
         settings = self._settings
@@ -326,7 +311,7 @@ class Trainer:
         finite = fitness.flatten(1).isfinite().all(dim=1)
         for slot, sound in enumerate(finite.tolist()):
             if slot in self._members and slot not in failures and not sound:
-                if not self._written:  # its states are sound
+                if not isinstance(self._task.fitness, WrittenFitnessFunction):  # sound states
                     raise fitness_fault(self._task)
                 reason = "the task's fitness became NaN or infinite"
                 failures.setdefault(slot, Failure("not-a-number", reason))
@@ -340,8 +325,7 @@ class Trainer:
         if failure is not None:
             self._free(slot)
             return [MemberFailed(name, failure.code, failure.reason, member.env_steps)]
-        if point is None:
-            raise AssertionError(f"no curve point for slot {slot}")
+        assert point is not None
         member.keeper.add(point, lambda: self._population.policy_tensors(slot))
         events: list[TrainerEvent] = [MemberProgress(name, point)]
         if member.keeper.finished:
@@ -361,23 +345,11 @@ class Trainer:
             member.job.rungs = member.job.rungs[len(passed) :]
         return events
 
-    def _environment_code(self) -> AbstractContextManager[None]:
-        """Context of calls of the environment's own code."""
-        return environment_code(
-            type(self._environment),
-            self._iteration_limit,
-            "an iteration of the environment",
-            "--training-timeout",
-        )
-
-    def _timed(self, part: str, work: Callable[[], _Result]) -> _Result:
+    @contextmanager
+    def _timed(self, part: str) -> Iterator[None]:
         began = time.perf_counter()
-        result = work()
+        yield
         self.timers[part] += time.perf_counter() - began
-        return result
-
-    def _measured(self) -> float:
-        return sum(seconds for part, seconds in self.timers.items() if part != "rest")
 
 
 def _size(rewards: Tensor) -> str:

@@ -9,9 +9,71 @@ import torch
 from torch import Tensor
 
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.training.adam import StackedAdam
 from eureka_agent.training.distributions import ActionDistribution
 from eureka_agent.training.networks import StackedNetworks
+
+_BETA_1 = 0.9
+_BETA_2 = 0.999
+_EPSILON = 1e-8
+
+
+class StackedAdam:
+    """Adam (Kingma and Ba 2015) of K stacked members, each with its own learning rate and steps."""
+
+    def __init__(self, parameters: Tensor, gradients: Tensor) -> None:
+        """Shape of each: (K, P)."""
+        self._parameters = parameters
+        self._gradients = gradients
+        self._first = torch.zeros_like(parameters)
+        self._second = torch.zeros_like(parameters)
+        self._steps = torch.zeros(len(parameters), 1, dtype=torch.float64, device=parameters.device)
+
+    def reset(self, member: int) -> None:
+        """Set one member's moments and step count to zero."""
+        for tensor in self.member_tensors().values():
+            tensor[member] = 0.0
+
+    def member_tensors(self) -> dict[str, Tensor]:
+        """State tensors, one row per member, not copied."""
+        return {"first": self._first, "second": self._second, "steps": self._steps}
+
+    def step(self, first: int, end: int, learning_rate: Tensor, gradient_scale: Tensor) -> None:
+        """Update members `first` to `end` (exclusive). Shape of the factors: (end - first, 1)."""
+        gradient = self._gradients[first:end].mul_(gradient_scale)
+        tensors = (self._first, self._second, self._steps)
+        mean, square, steps = (tensor[first:end] for tensor in tensors)
+        steps += 1.0
+        mean.lerp_(gradient, 1.0 - _BETA_1)
+        square.mul_(_BETA_2).addcmul_(gradient, gradient, value=1.0 - _BETA_2)
+        root_correction = (1.0 - _BETA_2**steps).rsqrt().float()
+        step_size = (learning_rate / (1.0 - _BETA_1**steps)).float()
+        # step_size * mean / (root_correction * √square + ε), numerator and denominator divided by
+        # step_size
+        denominator = square.sqrt().mul_(root_correction / step_size).add_(_EPSILON / step_size)
+        self._parameters[first:end].addcdiv_(mean, denominator, value=-1.0)
+
+
+def generalized_advantages(
+    rewards: Tensor,
+    values: Tensor,
+    next_values: Tensor,
+    ended: Tensor,
+    terminated: Tensor,
+    discount: float,
+    gae_lambda: float,
+) -> Tensor:
+    """Generalised advantage (Schulman et al. 2016) of every step. Shape of all: (members, steps,
+    num_envs). `next_values`: before resets; they count at truncations (Pardo et al. 2018), not if
+    `terminated`. `ended`: either."""
+    delta = rewards + discount * next_values * ~terminated - values
+    carry = (discount * gae_lambda) * ~ended
+    advantages = torch.empty_like(rewards)
+    running = torch.zeros_like(rewards[:, 0])
+    for step in reversed(range(rewards.shape[1])):
+        running = delta[:, step] + carry[:, step] * running
+        advantages[:, step] = running
+    return advantages
+
 
 _ROWS_PER_CHUNK = 4096
 """Rows per minibatch of members that are updated together on a CPU: they fit into the cache."""
@@ -50,15 +112,6 @@ class Batch:
         return Batch(*(getattr(self, name)[first:end] for name in self.__dataclass_fields__))
 
 
-@dataclass
-class UpdateReport:
-    """Means over an update's minibatches. Shape of each: (members,)."""
-
-    kl: Tensor
-    policy_loss: Tensor
-    value_loss: Tensor
-
-
 def adapted_learning_rate(learning_rate: Tensor, kl: Tensor, desired_kl: float) -> Tensor:
     """Learning rate times 1.5 below half the desired KL, divided by 1.5 above twice it, kept where
     the KL is rounding alone. Shape of both: (members, 1)."""
@@ -68,26 +121,20 @@ def adapted_learning_rate(learning_rate: Tensor, kl: Tensor, desired_kl: float) 
     return torch.where(kl > 2.0 * desired_kl, lowered, torch.where(small, raised, learning_rate))
 
 
+@dataclass(eq=False)
 class PPOUpdate:
     """Epochs of minibatches for every member, shuffled by its own permutations."""
 
-    def __init__(
-        self,
-        networks: StackedNetworks,
-        distribution: ActionDistribution,
-        adam: StackedAdam,
-        learning_rate: Tensor,
-        settings: TrainingSettings,
-    ) -> None:
-        """`learning_rate`: shape (K, 1), changed in place."""
-        self._networks = networks
-        self._distribution = distribution
-        self._adam = adam
-        self._learning_rate = learning_rate
-        self._settings = settings
+    _networks: StackedNetworks
+    _distribution: ActionDistribution
+    _adam: StackedAdam
+    _learning_rate: Tensor
+    """Shape: (K, 1), changed in place."""
+    _settings: TrainingSettings
 
-    def run(self, batch: Batch, permutations: Tensor) -> UpdateReport:
-        """Update the leading members. `permutations`: int64, shape (members, epochs, rows)."""
+    def run(self, batch: Batch, permutations: Tensor) -> Tensor:
+        """Update the leading members. `permutations`: int64, shape (members, epochs, rows). Returns
+        means over minibatches: KL, policy loss and value loss, shape (3, members)."""
         members, rows = batch.advantages.shape
         size = rows // self._settings.minibatches
         chunk = members if batch.advantages.is_cuda else max(1, _ROWS_PER_CHUNK // size)
@@ -96,15 +143,18 @@ class PPOUpdate:
             end = min(first + chunk, members)
             part, order = batch.members(first, end), permutations[first:end]
             self._update_chunk(first, end, part, order, size, reports[:, first:end])
-        kl, policy_loss, value_loss = reports / (self._settings.epochs * self._settings.minibatches)
-        return UpdateReport(kl, policy_loss, value_loss)
+        return reports / (self._settings.epochs * self._settings.minibatches)
 
     def _update_chunk(
         self, first: int, end: int, batch: Batch, permutations: Tensor, size: int, report: Tensor
     ) -> None:
         members, rows = batch.advantages.shape
         minibatches = self._settings.minibatches
-        terms = _loss_terms(batch, size, self._distribution.constant)
+        # the distribution's constant minus the old log-probability; minus the advantage's share of
+        # the loss; the old value; the target
+        shift = self._distribution.constant - batch.log_probabilities
+        advantages = batch.advantages * (-1.0 / size)
+        terms = torch.stack((shift, advantages, batch.values, batch.targets), dim=-1)
         packed = torch.cat((batch.actions, batch.outputs, terms), dim=-1).flatten(0, 1)
         widths = (batch.actions.shape[-1], batch.outputs.shape[-1], 1, 1, 1, 1)
         observations = batch.observations.flatten(0, 1)
@@ -194,11 +244,3 @@ class PPOUpdate:
         self._adam.step(first, end, rate, scale)
         policy_loss = torch.maximum(loss, clipped_loss).sum(dim=(1, 2))
         return torch.stack((kl, policy_loss, squared.mean(dim=(1, 2))))
-
-
-def _loss_terms(batch: Batch, size: int, constant: float) -> Tensor:
-    """Numbers of every row, shape (members, rows, 4): the distribution's `constant` minus the old
-    log-probability; minus the advantage's share of the loss; the old value; the target."""
-    shift = constant - batch.log_probabilities
-    advantages = batch.advantages * (-1.0 / size)
-    return torch.stack((shift, advantages, batch.values, batch.targets), dim=-1)

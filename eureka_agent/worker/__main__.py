@@ -9,9 +9,14 @@ import shutil
 import sys
 from pathlib import Path
 
-from eureka_agent.worker.channel import Channel
-from eureka_agent.worker.kernel_files import KERNELS_FOLDER
-from eureka_agent.worker.limits import die_with, limit_resources, pin_to_cores
+from eureka_agent.worker.channel import DriverChannel
+from eureka_agent.worker.limits import (
+    KERNELS_VARIABLE,
+    LIMITED,
+    die_with,
+    limit_resources,
+    pin_to_cores,
+)
 
 
 def main() -> None:
@@ -34,17 +39,11 @@ def main() -> None:
     if arguments.cores is not None:
         # before torch counts the cores
         pin_to_cores({int(core) for core in arguments.cores.split(",")})
-    limit_resources(
-        data_bytes=arguments.data_bytes,
-        cpu_seconds=arguments.cpu_seconds,
-        open_files=arguments.open_files,
-        file_bytes=arguments.file_bytes,
-        processes=arguments.processes,
-    )
+    limit_resources(**{name: getattr(arguments, name, None) for name in LIMITED})
+    kernels = arguments.scratch / "kernels"  # a folder of its own, as its content is executed
     if arguments.kernels is not None:
-        shutil.copytree(arguments.kernels, arguments.scratch / KERNELS_FOLDER)
-    # a folder of its own, as its content is executed
-    os.environ["WARP_CACHE_PATH"] = str(arguments.scratch / KERNELS_FOLDER)
+        shutil.copytree(arguments.kernels, kernels)
+    os.environ[KERNELS_VARIABLE] = str(kernels)
     # prints go to standard error and reads find nothing, so that neither touches the protocol
     commands, events = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -59,7 +58,7 @@ def main() -> None:
 
     gc.freeze()
     gc.enable()
-    Worker(Channel(commands, events, arguments.scratch), arguments.scratch).run()
+    Worker(DriverChannel(commands, events, arguments.scratch), arguments.scratch).run()
     # everything is sent or written; an orderly end of torch and the simulator takes a second
     sys.stderr.flush()
     os._exit(0)

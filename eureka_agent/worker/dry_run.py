@@ -1,4 +1,5 @@
-"""Dry runs, each in a confined fork of the warm process, which starts in milliseconds."""
+"""Dry runs, each in a confined fork of the warm process, and the states for them: transitions of
+random actions."""
 
 from __future__ import annotations
 
@@ -13,31 +14,128 @@ import select
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
-from eureka_agent.errors import ProcessStartError
+from eureka_agent.errors import EnvironmentFaultError, ProcessStartError
 from eureka_agent.protocol.bounds import Findings
 from eureka_agent.protocol.commands import DryRun
 from eureka_agent.protocol.events import DryRunDone
 from eureka_agent.records import Finding
 from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
+from eureka_agent.training.environment_faults import (
+    OBSERVATIONS,
+    check_rows,
+    environment_code,
+    fitness_fault,
+    place_of_value,
+)
+from eureka_agent.training.fitness import FitnessFunction
+from eureka_agent.worker import limits
 from eureka_agent.worker.checks import check_reward
 from eureka_agent.worker.confinement import confine_computation, describe_exit, warm_up
-from eureka_agent.worker.limits import (
-    EXTRA_DATA_BYTES,
-    adopt_orphans,
-    die_with,
-    kill_strays,
-    limit_generated_code,
-)
 
+RECORDED_ENVIRONMENTS = 8
+RECORDED_STEPS = 40
+REHEARSAL_SECONDS = 0.5
+CALL_SECONDS = 30.0
+"""Timeout of one step or reset of a few environments, on a busy machine."""
 _MAX_RESULT_BYTES = 1 << 18
 _LINE_OF_TRACEBACK = re.compile(rb'File "<reward [0-9a-f]{12}>", line ([1-9][0-9]{0,5}) in ')
 _FINDINGS: TypeAdapter[Findings] = TypeAdapter(Findings)
+
+
+def record_transitions(
+    environment: VecTask, variables: Sequence[Variable], seed: int = 0
+) -> dict[str, Tensor]:
+    """Record variables and `previous_` ones over `RECORDED_STEPS` random steps of, ideally,
+    `RECORDED_ENVIRONMENTS` rows. One row is reset every five steps. Shape of each: (transitions,
+    *variable.shape), float32 on the CPU. Raises EnvironmentFaultError for code that raises, hangs
+    or breaks its declarations."""
+    generator = torch.Generator().manual_seed(seed)
+    with _one_call(environment, "a reset"):
+        environment.reset()
+        before = _checked(environment, environment.read_variables(), "right after a reset")
+    recorded: dict[str, list[Tensor]] = {}
+    for step in range(RECORDED_STEPS):
+        with _one_call(environment, "a step"):
+            after = _advance(environment, generator)
+        for variable in variables:
+            recorded.setdefault(variable.name, []).append(after[variable.name])
+            recorded.setdefault(PREVIOUS_PREFIX + variable.name, []).append(before[variable.name])
+        if step % 5 == 4:
+            environment.reset_buf[(step // 5) % environment.num_envs] = True
+        with _one_call(environment, "a reset"):
+            environment.reset_done()
+            before = _checked(environment, environment.read_variables(), "right after a reset")
+    return {name: torch.cat(values) for name, values in recorded.items()}
+
+
+def rehearse(environment: VecTask, task: Task | None, recorded: Mapping[str, Tensor]) -> None:
+    """Try the task's own fitness, if any, on the recorded states, then step for an episode or
+    `REHEARSAL_SECONDS`, to find late errors. Raises EnvironmentFaultError."""
+    if task is not None:
+        with environment_code(type(environment), CALL_SECONDS, "the task's fitness"):
+            function = FitnessFunction(task, environment.all_variables(), environment.constants)
+            fitness = function(recorded)
+        if not bool(fitness.isfinite().all()):
+            raise fitness_fault(task)
+    generator = torch.Generator().manual_seed(1)
+    deadline = time.monotonic() + REHEARSAL_SECONDS
+    for _ in range(environment.max_episode_length):
+        if time.monotonic() >= deadline:
+            return
+        with _one_call(environment, "a step"):
+            _advance(environment, generator)
+            environment.reset_done()
+
+
+def _one_call(environment: VecTask, doing: str) -> AbstractContextManager[None]:
+    subject = f"{doing} of {environment.num_envs} environments"
+    return environment_code(type(environment), CALL_SECONDS, subject)
+
+
+def _advance(environment: VecTask, generator: torch.Generator) -> dict[str, Tensor]:
+    """The variables after a step of random actions."""
+    drawn = torch.rand(environment.num_envs, environment.num_actions, generator=generator)
+    actions = environment.actions_from(drawn)
+    transition = environment.advance(actions.to(environment.device))
+    return _checked(environment, transition.variables, "")
+
+
+def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) -> dict[str, Tensor]:
+    """Copy the variables. Raises EnvironmentFaultError unless they are as declared and finite."""
+    cls, rows = type(environment), environment.num_envs
+    expected = {variable.name: (rows, *variable.shape) for variable in environment.all_variables()}
+    expected[OBSERVATIONS] = (rows, environment.num_observations)
+    given = {**values, OBSERVATIONS: environment.obs_buf}
+    found = {name: tuple(value.shape) for name, value in given.items()}
+    for name in (*expected, *found):
+        if expected.get(name) != found.get(name):
+            what = f"has the shape {found.get(name)}, expected {expected.get(name)}"
+            if name not in expected:
+                what = "is given, but not declared in the class's `variables`"
+            elif name not in found:
+                what = "is declared, but not given"
+            raise EnvironmentFaultError(
+                f"{place_of_value(cls, name)}{name!r} {what}",
+                "compute_variables gives exactly the declared variables; the batch is the first"
+                " dimension",
+            )
+
+    def when(row: int) -> str:
+        step = int(environment.progress_buf[row])
+        return moment or f"in step {step} of an episode of random actions"
+
+    check_rows(cls, given, when, environment.actions)
+    return {
+        name: value.detach().to("cpu", torch.float32, copy=True) for name, value in values.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -50,7 +148,7 @@ class ChildEnd:
     """Exit status, or the negative number of the signal that ended it."""
 
 
-class DryRunner:
+class ForkedDryRuns:
     """Runs rewards on states that were recorded once."""
 
     def __init__(
@@ -60,7 +158,7 @@ class DryRunner:
         protocol_descriptors: Sequence[int],
     ) -> None:
         """`protocol_descriptors` are closed in every child: a reward must not write events."""
-        adopt_orphans()
+        limits.adopt_orphans()
         warm_up()
         self._recorded = recorded
         self._environment_class = environment_class
@@ -74,19 +172,14 @@ class DryRunner:
             found = check_reward(command.reward, self._recorded, self._environment_class)
             return _FINDINGS.dump_json(tuple(found))
 
-        end = run_in_child(check, command.timeout_s, EXTRA_DATA_BYTES, self._protocol_descriptors)
-        return DryRunDone(
-            job=command.job,
-            findings=tuple(read_findings(end, command.timeout_s)),
-            seconds=time.monotonic() - begin,
-        )
+        end = run_in_child(check, command.timeout_s, self._protocol_descriptors)
+        findings = _read_findings(end, command.timeout_s)
+        seconds = time.monotonic() - begin
+        return DryRunDone(job=command.job, findings=findings, seconds=seconds)
 
 
 def run_in_child(
-    work: Callable[[], bytes],
-    timeout_s: float,
-    extra_data_bytes: int,
-    close_descriptors: Sequence[int],
+    work: Callable[[], bytes], timeout_s: float, close_descriptors: Sequence[int]
 ) -> ChildEnd:
     """Run `work` in a confined fork, after `warm_up()`; return its bytes. The fork and all its
     children are killed after `timeout_s`. Raises ProcessStartError."""
@@ -102,7 +195,7 @@ def run_in_child(
         status = 1
         try:
             os.setsid()
-            die_with(parent)
+            limits.die_with(parent)
             os.close(reading)
             for descriptor in close_descriptors:
                 os.close(descriptor)
@@ -111,9 +204,7 @@ def run_in_child(
             os.dup2(null, 2)
             os.closerange(3, writing)  # everything else that the worker has open
             os.closerange(writing + 1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
-            limit_generated_code(
-                extra_bytes=extra_data_bytes, open_files=64, cpu_seconds=math.ceil(timeout_s) + 1
-            )
+            limits.limit_generated_code(open_files=64, cpu_seconds=math.ceil(timeout_s) + 1)
             torch.manual_seed(0)
             # its traceback has the reward's line
             faulthandler.register(signal.SIGSYS, writing, all_threads=False, chain=True)
@@ -134,25 +225,25 @@ def run_in_child(
         with contextlib.suppress(ProcessLookupError):  # the group begins with its setsid
             os.kill(child, signal.SIGKILL)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        kill_strays()
+        limits.kill_strays()
     return ChildEnd(data, timed_out, status)
 
 
-def read_findings(end: ChildEnd, timeout_s: float) -> list[Finding]:
+def _read_findings(end: ChildEnd, timeout_s: float) -> tuple[Finding, ...]:
     """The child's findings, or one on how it ended."""
+    code, line = "D310", 0
     if end.timed_out:
         message = f"did not end within {timeout_s:g} s: an endless loop, or far too much work"
         hint = "work on whole tensors, without loops that wait for a condition"
-        return [_error("D310", message, hint)]
-    try:
-        return list(_FINDINGS.validate_json(end.data))
-    except ValidationError:
-        pass
-    if end.status == -signal.SIGXCPU:
-        message = f"used more than {timeout_s:g} s of CPU time"
-        return [_error("D310", message, "work on whole tensors")]
-    line = _LINE_OF_TRACEBACK.search(end.data)
-    return [_error("D312", *describe_exit(end.status), int(line[1]) if line else None)]
+    else:
+        with contextlib.suppress(ValidationError):
+            return _FINDINGS.validate_json(end.data)
+        message, hint = f"used more than {timeout_s:g} s of CPU time", "work on whole tensors"
+        if end.status != -signal.SIGXCPU:
+            code, (message, hint) = "D312", describe_exit(end.status)
+            found = _LINE_OF_TRACEBACK.search(end.data)
+            line = int(found[1]) if found else 0
+    return (Finding(code=code, severity="error", message=message, hint=hint, line=line or None),)
 
 
 def _read_until_end(descriptor: int, deadline: float) -> tuple[bytes, bool]:
@@ -167,7 +258,3 @@ def _read_until_end(descriptor: int, deadline: float) -> tuple[bytes, bool]:
             break
         data += part
     return bytes(data), False
-
-
-def _error(code: str, message: str, hint: str, line: int | None = None) -> Finding:
-    return Finding(code=code, severity="error", message=message, hint=hint, line=line)

@@ -1,11 +1,14 @@
-"""The GPUs that torch finds, for the driver, which imports no torch."""
+"""The GPUs that torch finds, for the driver, which imports no torch, and their compiled kernels."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
+from pathlib import Path
 
+import numpy as np
 import torch
+from safetensors.numpy import save
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command
@@ -17,10 +20,9 @@ def find_gpus() -> Gpus:
     """Count GPUs, or say why there is none. Starts no CUDA: a process that used it may not fork."""
     if torch.version.cuda is None:
         return Gpus(missing=f"torch {torch.__version__} is built without CUDA")
-    count = torch.cuda.device_count()
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if count:
+    if count := torch.cuda.device_count():
         return Gpus(count=count)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     missing = "no NVIDIA GPU or driver answers"
     return Gpus(missing=missing if visible is None else f"CUDA_VISIBLE_DEVICES is {visible!r}")
 
@@ -66,3 +68,14 @@ def check_device(device: str) -> None:
             f"the worker was to run on {device!r}: {found}",
             f"see what `{command('doctor')}` says of devices",
         )
+
+
+def pack_kernels(folder: Path) -> bytes:
+    """All files below a folder as safetensors: bytes (uint8) by path. A missing folder is empty."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return save(
+        {
+            path.relative_to(folder).as_posix(): np.frombuffer(path.read_bytes(), np.uint8)
+            for path in files
+        }
+    )

@@ -14,44 +14,45 @@ _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 EXTRA_DATA_BYTES = 1 << 30
 """Memory that generated code may take on top of its parent's at the fork."""
+KERNELS_VARIABLE = "WARP_CACHE_PATH"
+"""Names the folder of a GPU's compiled kernels, to warp and to `pack_kernels`."""
+# from glibc's malloc.h
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+_LARGEST_MMAP_THRESHOLD = 32 * 1024 * 1024
+_TRIM_THRESHOLD = 1024 * 1024 * 1024
 
 
-def limit_resources(
-    *,
-    data_bytes: int | None = None,
-    address_bytes: int | None = None,
-    cpu_seconds: int | None = None,
-    open_files: int | None = None,
-    file_bytes: int | None = None,
-    processes: int | None = None,
-) -> None:
-    """Lower this process's limits, which its children inherit, and turn core files off. Before
-    torch is imported, data is limited and not address space, of which torch reserves half a
-    gigabyte; generated code gets both, as shared mappings and stacks are not data."""
-    limits = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_DATA: data_bytes,
-        resource.RLIMIT_AS: address_bytes,
-        resource.RLIMIT_CPU: cpu_seconds,
-        resource.RLIMIT_NOFILE: open_files,
-        resource.RLIMIT_FSIZE: file_bytes,
-        resource.RLIMIT_NPROC: processes,
-    }
-    for kind, value in limits.items():
+LIMITED = {
+    "data_bytes": resource.RLIMIT_DATA,
+    "address_bytes": resource.RLIMIT_AS,
+    "cpu_seconds": resource.RLIMIT_CPU,
+    "open_files": resource.RLIMIT_NOFILE,
+    "file_bytes": resource.RLIMIT_FSIZE,
+    "processes": resource.RLIMIT_NPROC,
+}
+"""The system's limits by name."""
+
+
+def limit_resources(**limits: int | None) -> None:
+    """Lower this process's limits, named as in `LIMITED`, which its children inherit, and turn core
+    files off. Before torch is imported, data is limited and not address space, of which torch
+    reserves half a gigabyte; generated code gets both, as shared mappings and stacks are not
+    data."""
+    for name, value in {"core": 0, **limits}.items():
+        kind = resource.RLIMIT_CORE if name == "core" else LIMITED[name]
         if value is not None:
             hard = resource.getrlimit(kind)[1]
             value = value if hard == resource.RLIM_INFINITY else min(value, hard)
             resource.setrlimit(kind, (value, value))
 
 
-def limit_generated_code(
-    *, extra_bytes: int, open_files: int, cpu_seconds: int | None = None
-) -> None:
-    """Limit a fork for generated code: `extra_bytes` of memory on top, and no files to write."""
+def limit_generated_code(*, open_files: int, cpu_seconds: int | None = None) -> None:
+    """Limit a fork for generated code: `EXTRA_DATA_BYTES` on top, and no files to write."""
     addresses = _status_bytes("VmSize:")
     limit_resources(
-        data_bytes=_status_bytes("VmData:") + extra_bytes,
-        address_bytes=addresses + extra_bytes if addresses else None,
+        data_bytes=_status_bytes("VmData:") + EXTRA_DATA_BYTES,
+        address_bytes=addresses + EXTRA_DATA_BYTES if addresses else None,
         cpu_seconds=cpu_seconds,
         open_files=open_files,
         file_bytes=0,
@@ -89,6 +90,18 @@ def adopt_orphans() -> None:
     """Become the parent of orphaned descendants, so that `kill_strays` finds them."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def keep_freed_memory() -> bool:
+    """Have glibc's allocator keep large blocks when training starts, so that tensors above 128 kB
+    are not mapped anew each time; returns False where the C library is not glibc."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):
+        return False
+    return bool(mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)) and bool(
+        mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD)
+    )
 
 
 _spared: set[int] = set()

@@ -14,12 +14,18 @@ import socket
 import struct
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from eureka_agent.errors import ProcessStartError, WorkerDiedError
 from eureka_agent.worker.confinement import confine_computation, warm_up
-from eureka_agent.worker.limits import EXTRA_DATA_BYTES, die_with, limit_generated_code, spare
-from eureka_agent.worker.reward_messages import Load, NoAnswerError, receive
-from eureka_agent.worker.reward_process import SharedTensors, serve_reward
+from eureka_agent.worker.limits import die_with, limit_generated_code, spare
+from eureka_agent.worker.reward_process import (
+    Load,
+    NoAnswerError,
+    SharedTensors,
+    receive,
+    serve_reward,
+)
 
 _MOST_DESCRIPTORS = 1 << 16
 _CHANNEL = 3
@@ -27,12 +33,12 @@ _CHANNEL = 3
 _NUMBER = struct.Struct("!q")
 
 
+@dataclass
 class Nursery:
     """The worker's end; see `start`."""
 
-    def __init__(self, pid: int, control: socket.socket) -> None:
-        self._pid = pid
-        self._control = control
+    _pid: int
+    _control: socket.socket
 
     @classmethod
     def start(cls, close_descriptors: Sequence[int]) -> Nursery:
@@ -80,8 +86,8 @@ class Nursery:
         try:
             yield
         except ConnectionError:
-            message = "the process that starts those of rewards has ended"
-            raise WorkerDiedError(message, "") from None
+            what = "the process that starts those of rewards has ended"
+            raise WorkerDiedError(what, "") from None
 
 
 def _run_and_exit(work: Callable[[], None]) -> None:
@@ -152,7 +158,7 @@ def _become_reward(nursery: int, channel: int, memory: int, size: int) -> None:
         os.dup2(null, descriptor)
     os.dup2(channel, _CHANNEL)
     os.closerange(_CHANNEL + 1, _MOST_DESCRIPTORS)
-    limit_generated_code(extra_bytes=EXTRA_DATA_BYTES, open_files=16)
+    limit_generated_code(open_files=16)
     trainer = socket.socket(fileno=_CHANNEL)
     confine_computation()
     serve_reward(trainer, shared, load)

@@ -13,11 +13,10 @@ from eureka_agent.protocol.events import Proved
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.task import Task
-from eureka_agent.training.combined_reward import combination
 from eureka_agent.training.distributions import distribution_of
 from eureka_agent.training.libraries import train_with, version_of
 from eureka_agent.training.libraries.rewarded import RewardedEnvironment
-from eureka_agent.training.member_rewards import REWARD_TIMEOUT
+from eureka_agent.training.member_rewards import REWARD_TIMEOUT, combination
 from eureka_agent.training.policy import policy_bytes
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.nursery import Nursery

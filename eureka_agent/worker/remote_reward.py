@@ -25,21 +25,17 @@ from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variab
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.worker.confinement import describe_exit
 from eureka_agent.worker.nursery import Nursery
-from eureka_agent.worker.reward_messages import (
-    ANSWER,
+from eureka_agent.worker.reward_process import (
     MAX_MESSAGE_BYTES,
     Answer,
     ArgumentPlace,
-    Called,
-    Failed,
     Load,
-    Loaded,
     NoAnswerError,
+    SharedTensors,
     receive,
     send,
     send_call,
 )
-from eureka_agent.worker.reward_process import SharedTensors
 
 LOADING_SECONDS = 5.0
 _ALIGNMENT = 64
@@ -76,11 +72,7 @@ class RemoteReward:
 
     @classmethod
     def on(
-        cls,
-        environment: type[VecTask],
-        nursery: Nursery,
-        reward: RewardSpecification,
-        rows: int,
+        cls, environment: type[VecTask], nursery: Nursery, reward: RewardSpecification, rows: int
     ) -> RemoteReward:
         """A reward with the variables and constants of an environment."""
         return cls(
@@ -103,9 +95,10 @@ class RemoteReward:
         if rows > self._process.load.rows:
             self._restart(rows)
         process = self._process
-        for name in self.arguments:
-            place = process.places[name]
-            process.memory.at(place.offset, (rows, *place.shape)).copy_(values[name])
+        for place in process.load.arguments:
+            if place.name in self._allowed:
+                shape = (rows, *place.shape)
+                process.memory.at(place.offset, shape).copy_(values[place.name])
         try:
             send_call(process.channel, rows)
         except BlockingIOError:  # it never reads: a wait would hold up its neighbours
@@ -122,28 +115,27 @@ class RemoteReward:
         self, process: _Process, rows: int, device: torch.device, timeout_s: float
     ) -> tuple[Tensor, dict[str, Tensor]]:
         answer = self._answer(process, timeout_s)
-        if isinstance(answer, Failed):
-            raise RewardContractError(
-                "contract" if answer.code == "contract" else "raised", answer.message, answer.hint
-            )
-        if not isinstance(answer, Called):
+        if answer.code in ("raised", "contract"):
+            raise RewardContractError(answer.code, answer.message, answer.hint)
+        if answer.code != "called" or len(answer.names) > MOST_COMPONENTS:
             raise _invalid_answer()
-        for name in answer.components:
+        for name in answer.names:
             if fault := component_fault(name):
                 raise RewardContractError("contract", *fault)
         stride = _FLOAT_BYTES * process.load.rows
         results = [
             process.memory.at(process.load.results + stride * index, (rows,)).to(device, copy=True)
-            for index in range(1 + len(answer.components))
+            for index in range(1 + len(answer.names))
         ]
-        return results[0], dict(zip(answer.components, results[1:], strict=True))
+        return results[0], dict(zip(answer.names, results[1:], strict=True))
 
     def _answer(self, process: _Process, timeout_s: float) -> Answer:
         """Wait for an answer. Ends the process at RewardContractError and TimeLimitError."""
         try:
             if process.status is not None:
                 raise NoAnswerError
-            return ANSWER.validate_json(receive(process.channel, timeout_s, MAX_MESSAGE_BYTES))
+            message = receive(process.channel, timeout_s, MAX_MESSAGE_BYTES)
+            return Answer.model_validate_json(message)
         except TimeoutError:
             process.close()
             raise TimeLimitError(timeout_s) from None
@@ -165,21 +157,15 @@ class RemoteReward:
             answer = self._answer(process, LOADING_SECONDS)
         except RewardContractError as error:
             raise RewardLoadError(error.message, error.hint) from None
-        if isinstance(answer, Failed):
+        if answer.code == "load":
             process.close()
             raise RewardLoadError(answer.message, answer.hint)
-        known = {variable.name: variable for variable in self._variables}
-        if (
-            isinstance(answer, Loaded)
-            and answer.arguments
-            and len(set(answer.arguments)) == len(answer.arguments)
-        ):
-            read = [known.get(variable_of(name)) for name in answer.arguments]
-            if all(
-                variable is not None and (self._reward.trusted or not variable.private)
-                for variable in read
-            ):
-                return answer.arguments
+        names = answer.names if answer.code == "loaded" else ()
+        trusted = self._reward.trusted
+        known = {each.name for each in self._variables if trusted or not each.private}
+        are_known = all(variable_of(name) in known for name in names)
+        if names and len(set(names)) == len(names) and are_known:
+            return names
         process.close()
         raise RewardLoadError(_invalid_answer().message, "compute with torch alone")
 
@@ -187,12 +173,12 @@ class RemoteReward:
         places, end = [], 0
         for variable in self._variables:
             for name in (variable.name, PREVIOUS_PREFIX + variable.name):
-                places.append(ArgumentPlace(name=name, shape=variable.shape, offset=end))
+                shape, private = variable.shape, variable.private
+                places.append(ArgumentPlace(name=name, shape=shape, offset=end, private=private))
                 end += _FLOAT_BYTES * rows * math.prod(variable.shape)
                 end += -end % _ALIGNMENT
         load = Load(
             reward=self._reward,
-            private=tuple(variable.name for variable in self._variables if variable.private),
             arguments=tuple(places),
             results=end,
             rows=rows,
@@ -211,7 +197,6 @@ class _Process:
     channel: socket.socket
     memory: SharedTensors
     load: Load
-    places: dict[str, ArgumentPlace]
     status: int | None = None
 
     @classmethod
@@ -227,9 +212,7 @@ class _Process:
         finally:
             theirs.close()
             os.close(descriptor)
-        process = cls(
-            nursery, pid, ours, memory, load, {place.name: place for place in load.arguments}
-        )
+        process = cls(nursery, pid, ours, memory, load)
         ours.settimeout(LOADING_SECONDS)
         with contextlib.suppress(OSError):  # it has ended or does not read, which the wait reports
             send(ours, load.model_dump_json().encode())

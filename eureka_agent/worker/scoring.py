@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
@@ -22,12 +21,11 @@ from eureka_agent.records import Credit
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
-from eureka_agent.training.reward import RewardContractError, RewardFunction
-from eureka_agent.training.reward_loading import load_reward
-from eureka_agent.training.trajectory_files import Trajectory, load_trajectories
+from eureka_agent.training.evaluation import Trajectory, load_trajectories
+from eureka_agent.training.reward import RewardContractError, load_reward
 from eureka_agent.worker.confinement import describe_exit, warm_up
 from eureka_agent.worker.dry_run import run_in_child
-from eureka_agent.worker.limits import EXTRA_DATA_BYTES, adopt_orphans
+from eureka_agent.worker.limits import adopt_orphans
 from eureka_agent.worker.stored_credit import StoredCredit
 
 _CREDITS: TypeAdapter[Credits] = TypeAdapter(Credits)
@@ -47,22 +45,11 @@ class StoredSteps:
 
     def returns(self, totals: Tensor) -> tuple[dict[str, float | None], ...]:
         """Sums of the totals over episodes, by file. `totals`: shape (steps,)."""
-        sums, begin = [], 0
-        for file in self.episodes:
-            by_name: dict[str, float | None] = {}
-            for name, length in file:
-                by_name[name] = float(totals[begin : begin + length].double().sum())
-                begin += length
-            sums.append(by_name)
-        return tuple(sums)
-
-
-def read_steps(
-    paths: Sequence[Path], variables: Sequence[Variable], *, credit: bool = False
-) -> StoredSteps:
-    """Read files of `trajectories_bytes`, with `credit` also the fitness's. Raises RunFolderError
-    for another file."""
-    return stored_steps([load_trajectories(path) for path in paths], variables, credit=credit)
+        lengths = [length for file in self.episodes for _, length in file]
+        ends = itertools.accumulate(lengths)
+        parts = (totals[end - length : end] for end, length in zip(ends, lengths, strict=True))
+        sums = iter([float(part.double().sum()) for part in parts])
+        return tuple({name: next(sums) for name, _ in file} for file in self.episodes)
 
 
 def stored_steps(
@@ -72,15 +59,17 @@ def stored_steps(
     every = [episode for file in files for episode in file.values()]
     values = {}
     for variable in variables:
-        parts = [_fitting(episode.get(variable.name), variable) for episode in every]
-        present = [part for part in parts if part is not None]
-        if len(present) < len(parts) or not parts:
-            continue
-        values[variable.name] = torch.cat(present)
-        # the start state before the first step is not recorded
-        values[PREVIOUS_PREFIX + variable.name] = torch.cat(
-            [torch.cat([part[:1], part[:-1]]) for part in present]
-        )
+        arrays = [episode.get(variable.name) for episode in every]
+        parts = [
+            torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+            for array in arrays
+            if array is not None and array.shape[1:] == variable.shape
+        ]
+        if parts and len(parts) == len(every):
+            values[variable.name] = torch.cat(parts)
+            # the start state before the first step is not recorded
+            before = [torch.cat([part[:1], part[:-1]]) for part in parts]
+            values[PREVIOUS_PREFIX + variable.name] = torch.cat(before)
     lengths = tuple(
         tuple(
             (name, max((len(array) for array in episode.values()), default=0))
@@ -108,26 +97,16 @@ def _credit(files: Sequence[Mapping[str, Trajectory]]) -> StoredCredit | None:
     return StoredCredit(fitness, observations, lengths, ended)
 
 
-def _fitting(array: NDArray[np.generic] | None, variable: Variable) -> Tensor | None:
-    if array is None or array.shape[1:] != variable.shape:
-        return None
-    return torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
-
-
 class Scorer:
     """Runs rewards on stored episodes, which are read once."""
 
     def __init__(
-        self,
-        environment_class: type[VecTask],
-        folder: Path,
-        protocol_descriptors: Sequence[int],
+        self, environment_class: type[VecTask], folder: Path, protocol_descriptors: Sequence[int]
     ) -> None:
         """`folder`: holds the commands' files. `protocol_descriptors`: closed in every child."""
         adopt_orphans()
         warm_up()
         self._environment_class = environment_class
-        self._variables = environment_class.all_variables()
         self._folder = folder
         self._protocol_descriptors = protocol_descriptors
         self._stored: dict[str, tuple[tuple[str, ...], StoredSteps]] = {}
@@ -135,18 +114,27 @@ class Scorer:
 
     def run(self, command: ScoreTransitions) -> Scored:
         """Run one reward in a fork on named episodes. Raises RunFolderError without episodes."""
-        stored = self._steps(command)
+        stored, job = self._steps(command), command.job
 
         def score() -> bytes:
-            return self._score(command, stored).model_dump_json().encode()
+            try:
+                reward = load_reward(command.reward, self._environment_class)
+                missing = [name for name in reward.arguments if name not in stored.values]
+                if missing:
+                    found = Scored(job=job, reason=f"{missing[0]!r} is not stored")
+                else:
+                    found = Scored(job=job, returns=stored.returns(reward(stored.values)[0]))
+            except (RewardLoadError, RewardContractError) as error:
+                found = Scored(job=job, reason=error.message)
+            return found.model_dump_json().encode()
 
-        end = run_in_child(score, command.timeout_s, EXTRA_DATA_BYTES, self._protocol_descriptors)
+        end = run_in_child(score, command.timeout_s, self._protocol_descriptors)
         if end.timed_out:
-            return Scored(job=command.job, reason=f"it did not end within {command.timeout_s:g} s")
+            return Scored(job=job, reason=f"it did not end within {command.timeout_s:g} s")
         try:
-            return Scored.model_validate_json(end.data).model_copy(update={"job": command.job})
+            return Scored.model_validate_json(end.data).model_copy(update={"job": job})
         except ValidationError:
-            return Scored(job=command.job, reason=describe_exit(end.status)[0])
+            return Scored(job=job, reason=describe_exit(end.status)[0])
 
     def credit(self, command: GiveCredit) -> Credited:
         """Credit of rewards on named episodes. Raises RunFolderError without episodes."""
@@ -163,7 +151,7 @@ class Scorer:
         def measure() -> bytes:
             return _CREDITS.dump_json(tuple(self._credit(each, stored) for each in rewards))
 
-        end = run_in_child(measure, timeout_s, EXTRA_DATA_BYTES, self._protocol_descriptors)
+        end = run_in_child(measure, timeout_s, self._protocol_descriptors)
         try:
             found = _CREDITS.validate_json(end.data)
         except ValidationError:
@@ -177,7 +165,7 @@ class Scorer:
     def _credit(self, specification: RewardSpecification, stored: StoredSteps) -> Credit | None:
         torch.manual_seed(0)  # so that it does not depend on the rewards before it
         try:
-            reward = self._load(specification)
+            reward = load_reward(specification, self._environment_class)
             if stored.credit is None or not set(reward.arguments) <= stored.values.keys():
                 return None
             totals, _ = reward({name: stored.values[name].clone() for name in reward.arguments})
@@ -190,30 +178,12 @@ class Scorer:
         deleted."""
         names, stored = self._stored.get(command.type, ((), StoredSteps({}, ())))
         if names != command.transitions:
-            paths = [self._folder / name for name in command.transitions]
-            stored = read_steps(paths, self._variables, credit=isinstance(command, GiveCredit))
+            files = [load_trajectories(self._folder / name) for name in command.transitions]
+            variables = self._environment_class.all_variables()
+            stored = stored_steps(files, variables, credit=isinstance(command, GiveCredit))
             self._stored[command.type] = command.transitions, stored
             named = set(itertools.chain(*(names for names, _ in self._stored.values())))
             for path in self._folder.glob(f"{EPISODES_PREFIX}*"):
                 if path.name not in named:
                     path.unlink(missing_ok=True)
         return stored
-
-    def _load(self, reward: RewardSpecification) -> RewardFunction:
-        return load_reward(
-            reward,
-            self._variables,
-            constants=self._environment_class.constants,
-            quaternion_order=self._environment_class.quaternion_order,
-        )
-
-    def _score(self, command: ScoreTransitions, stored: StoredSteps) -> Scored:
-        try:
-            reward = self._load(command.reward)
-            missing = [name for name in reward.arguments if name not in stored.values]
-            if missing:
-                return Scored(job=command.job, reason=f"{missing[0]!r} is not stored")
-            totals, _ = reward(stored.values)
-        except (RewardLoadError, RewardContractError) as error:
-            return Scored(job=command.job, reason=error.message)
-        return Scored(job=command.job, returns=stored.returns(totals))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
-from eureka_agent.protocol.commands import Train
+from eureka_agent.protocol.commands import Prepare, Train
 from eureka_agent.protocol.events import (
     Event,
     Progress,
@@ -19,14 +18,19 @@ from eureka_agent.protocol.events import (
     TrainingFailed,
 )
 from eureka_agent.records import CurvePoint
-from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.task import Task
-from eureka_agent.training.combined_reward import combination
+from eureka_agent.training.member_rewards import combination
 from eureka_agent.training.policy import policy_bytes
-from eureka_agent.training.snapshot import Snapshot, load_snapshot, snapshot_bytes
-from eureka_agent.training.trainer import MemberAtRung, MemberFinished, MemberProgress, Trainer
+from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
+from eureka_agent.training.trainer import (
+    MemberAtRung,
+    MemberFailed,
+    MemberFinished,
+    MemberProgress,
+    Trainer,
+)
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
@@ -34,29 +38,27 @@ from eureka_agent.worker.remote_reward import RemoteReward
 PROGRESS_SECONDS = 0.5
 
 
-class Population:
+class TrainedPopulation:
     """A trainer's jobs as the protocol sees them."""
 
     def __init__(
         self,
         loaded: LoadedEnvironment,
         task: Task,
-        settings: TrainingSettings,
-        slots: int,
+        command: Prepare,
         device: str,
         folder: Path,
-        snapshot_s: float,
         nursery: Nursery,
-        iteration_limit_s: float | None = None,
     ) -> None:
         """Make the trainer. `folder`: holds the commands' files. Raises EurekaError."""
+        settings = command.settings
         self._environment_class = loaded.environment_class
         self._folder = folder
         self._nursery = nursery
         self._combined = combination(settings, loaded, task)
         self._rewards: dict[str, RemoteReward] = {}
         self._rows = settings.num_envs * settings.horizon
-        self._snapshot_s = snapshot_s
+        self._snapshot_s = command.snapshot_s
         self._points: dict[str, list[CurvePoint]] = {}
         self._last_progress = self._last_snapshots = time.monotonic()
         self._files_made = 0
@@ -64,9 +66,9 @@ class Population:
             lambda num_envs: loaded.make(task, num_envs, device=device),
             task,
             settings,
-            slots,
+            command.slots,
             device,
-            iteration_limit=iteration_limit_s,
+            iteration_limit=command.iteration_limit_s,
         )
 
     @property
@@ -74,22 +76,33 @@ class Population:
         """True while a training runs or waits."""
         return self._trainer.busy
 
-    def submit(self, command: Train) -> TrainingFailed | None:
+    def submit(self, command: Train) -> list[TrainingFailed]:
         """Queue a training; return a fault of its reward. Raises RunFolderError."""
+
+        def failed(code: str, reason: str) -> list[TrainingFailed]:
+            return [TrainingFailed(job=command.job, code=code, reason=reason, env_steps=0)]
+
         try:
             reward = RemoteReward.on(
                 self._environment_class, self._nursery, command.reward, self._rows
             )
         except RewardLoadError as error:
-            return _not_loaded(command.job, "contract", error.message)
+            return failed("contract", error.message)
         except TimeLimitError as error:
-            return _not_loaded(command.job, "timeout", f"loading it {error}")
+            return failed("timeout", f"loading it {error}")
         try:
+            snapshot = None
+            if command.snapshot is not None:
+                path = self._folder / command.snapshot
+                try:
+                    snapshot = load_snapshot(path)
+                finally:
+                    path.unlink(missing_ok=True)
             self._trainer.submit(
                 command.job,
                 self._combined(reward),
                 command.seed,
-                self._snapshot(command),
+                snapshot,
                 command.rungs,
                 command.curriculum,
             )
@@ -97,16 +110,7 @@ class Population:
             reward.close()
             raise
         self._rewards[command.job] = reward
-        return None
-
-    def _snapshot(self, command: Train) -> Snapshot | None:
-        if command.snapshot is None:
-            return None
-        path = self._folder / command.snapshot
-        try:
-            return load_snapshot(path)
-        finally:
-            path.unlink(missing_ok=True)
+        return []
 
     def cancel(self, job: str) -> None:
         """Drop a queued or running training; does nothing for an unknown one."""
@@ -120,46 +124,34 @@ class Population:
         if reward is not None:
             reward.close()
 
-    def iterate(self) -> Iterator[Event | File]:
+    def iterate(self) -> list[Event | File]:
         """Train one iteration of every member; give progress at most every `PROGRESS_SECONDS`."""
         at_rungs: list[Event] = []
         ended: list[Event] = []
         files: list[File] = []
         for result in self._trainer.iterate():
-            if isinstance(result, MemberProgress):
-                self._points.setdefault(result.job, []).append(result.point)
-            elif isinstance(result, MemberFinished):
+            if isinstance(result, MemberFinished | MemberFailed):
                 self._end(result.job)
-                policies = {
-                    checkpoint: self._policy(policy, files)
-                    for checkpoint, policy in result.policies.items()
-                }
-                ended.append(Trained(job=result.job, outcome=result.outcome, policies=policies))
-            elif isinstance(result, MemberAtRung):
-                policy = self._policy(result.policy, files)
-                at_rungs.append(
-                    RungReached(job=result.job, env_steps=result.env_steps, policy=policy)
-                )
-            else:
-                self._end(result.job)
-                ended.append(
-                    TrainingFailed(
-                        job=result.job,
-                        code=result.code,
-                        reason=result.reason,
-                        env_steps=result.env_steps,
+            match result:
+                case MemberProgress(job, point):
+                    self._points.setdefault(job, []).append(point)
+                case MemberFinished(job, outcome, policies):
+                    names = {place: self._policy(each, files) for place, each in policies.items()}
+                    ended.append(Trained(job=job, outcome=outcome, policies=names))
+                case MemberAtRung(job, env_steps, policy):
+                    name = self._policy(policy, files)
+                    at_rungs.append(RungReached(job=job, env_steps=env_steps, policy=name))
+                case MemberFailed(job, code, reason, env_steps):
+                    ended.append(
+                        TrainingFailed(job=job, code=code, reason=reason, env_steps=env_steps)
                     )
-                )
         due = time.monotonic() - self._last_snapshots >= self._snapshot_s
         saved = self._saved(files) if due else []
         # points of a training come before its end, and before a snapshot that counts them; its
         # policy at a rung comes before a snapshot from which it would not come again
-        if at_rungs or ended or saved or time.monotonic() - self._last_progress >= PROGRESS_SECONDS:
-            yield self._progress()
-        yield from files
-        yield from at_rungs
-        yield from saved
-        yield from ended
+        late = time.monotonic() - self._last_progress >= PROGRESS_SECONDS
+        progress = [self._progress()] if at_rungs or ended or saved or late else []
+        return [*progress, *files, *at_rungs, *saved, *ended]
 
     def save(self) -> list[Event | File]:
         """Save all running trainings, with the points that belong to their snapshots."""
@@ -170,10 +162,6 @@ class Population:
     def _policy(self, policy: dict[str, Tensor], files: list[File]) -> str:
         """Add a file with a policy to `files`; return its name."""
         return self._file("policy", policy_bytes(policy, self._trainer.policy_metadata), files)
-
-    def _state(self, snapshot: Snapshot, files: list[File]) -> str:
-        """Add a file with a snapshot to `files`; return its name."""
-        return self._file("snapshot", snapshot_bytes(snapshot), files)
 
     def _file(self, kind: str, content: bytes, files: list[File]) -> str:
         self._files_made += 1
@@ -190,7 +178,7 @@ class Population:
         return [
             Saved(
                 job=job,
-                snapshot=self._state(snapshot, files),
+                snapshot=self._file("snapshot", snapshot_bytes(snapshot), files),
                 iterations=snapshot.record.iterations,
             )
             for job, snapshot in snapshots.items()
@@ -201,7 +189,3 @@ class Population:
         self._points.clear()
         self._last_progress = time.monotonic()
         return Progress(points=points, timers=dict(self._trainer.timers))
-
-
-def _not_loaded(job: str, code: str, reason: str) -> TrainingFailed:
-    return TrainingFailed(job=job, code=code, reason=reason, env_steps=0)

@@ -26,7 +26,7 @@ from conftest import Traps
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.protocol.bounds import MAX_LINE_BYTES
 from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, sandboxed
 from eureka_agent.sandbox.client import WorkerClient

@@ -21,8 +21,7 @@ from training_pool import TrainingPool
 
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.jobs import TrainingResult
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem, TrainingResult
 from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.seccomp import kernel
 from eureka_agent.settings import TrainingSettings

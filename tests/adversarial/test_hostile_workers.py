@@ -18,8 +18,7 @@ from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.jobs import TrainingResult
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem, TrainingResult
 from eureka_agent.protocol.commands import DryRun
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessHandle
@@ -371,7 +370,7 @@ async def test_a_policy_that_arrives_while_its_training_is_cancelled_is_passed_o
         arrived.set()
         assert cancelled.wait(SECONDS)
 
-    monkeypatch.setattr("eureka_agent.fleet.worker_files.check_policy", check)
+    monkeypatch.setattr("eureka_agent.fleet.training_worker.check_policy", check)
     pool = TrainingPool(bad_wall(code), "cartpole", None, SETTINGS, 2, 1, tmp_path / "scratch")
     try:
         async with asyncio.timeout(SECONDS):

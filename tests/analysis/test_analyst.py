@@ -8,7 +8,7 @@ from scripted_gateway import Cut, NamedModel, ScriptedGateway
 from eureka_agent.analysis.diagnose import CUT_OFF_NOTE, LONGEST_ANALYSIS, Analyst, clean_analysis
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
 from eureka_agent.records import Diagnosis, TaskDescription
 

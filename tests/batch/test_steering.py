@@ -19,7 +19,7 @@ from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.cli.batch import _say_held
 from eureka_agent.errors import EurekaError, SettingsError
-from eureka_agent.fleet.machine import Machine
+from eureka_agent.fleet.fleet import Machine
 from eureka_agent.sandbox.process_wall import ProcessWall
 
 

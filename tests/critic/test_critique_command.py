@@ -20,7 +20,7 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.invocation import command
 from eureka_agent.records import Verdict
 from eureka_agent.sandbox.process_wall import ProcessWall

@@ -21,7 +21,7 @@ from eureka_agent.critic.review import (
 )
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
 from eureka_agent.protocol.events import Scored
 from eureka_agent.records import Finding, TaskDescription, Verdict

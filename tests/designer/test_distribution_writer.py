@@ -14,7 +14,7 @@ from eureka_agent.designer.distribution_writer import (
 )
 from eureka_agent.designer.offline.distributions import offline_distributions
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import LanguageModelError, Role
 from eureka_agent.records import TaskDescription
 from eureka_agent.rewards import CodeReward

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eureka_agent.designer.fitness_writer import FitnessNotWrittenError, FitnessWriter
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.rewards import RewardSpecification, baseline

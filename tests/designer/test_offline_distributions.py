@@ -25,7 +25,7 @@ def test_the_family_from_a_prior() -> None:
         ),
     ]
     assert [each.name for each in found[:2]] == ["d1", "d2"]
-    assert found[1].reason == "the defaults at first, the prior from 50 % on"
+    assert found[1].reason == "the defaults, then the prior"
 
 
 def test_it_goes_on_behind_the_known_ones() -> None:

@@ -9,9 +9,9 @@ import torch
 from invented_environments import description, variable
 from reward_values import evaluate
 
-from eureka_agent.designer.offline.matching import Scene, uprights
-from eureka_agent.designer.offline.render import render
-from eureka_agent.designer.offline.terms import Genome, Operand, Term, term
+from eureka_agent.designer.offline.language import Goal, Intent
+from eureka_agent.designer.offline.scene import Scene
+from eureka_agent.designer.offline.terms import Operand, Term, genome_of, render, term
 from eureka_agent.records import TaskDescription, VariableSpec
 
 ROLL = Operand(code="roll_angle", reads=("roll_angle",))
@@ -27,7 +27,7 @@ JUMP = Operand(
 
 
 def component(each: Term, boat: TaskDescription, **values: list[object]) -> list[float]:
-    source = render(Genome(terms=(each,)), "test", [each.name for each in boat.variables])
+    source = render(genome_of([each]), "test", [each.name for each in boat.variables])
     total, components = evaluate(
         source,
         boat,
@@ -47,17 +47,10 @@ def test_progress_turns_its_sign_and_is_capped(boat: TaskDescription) -> None:
 
 
 def test_distance_falls_to_one_over_e_at_its_temperature(boat: TaskDescription) -> None:
-    reach = term("distance", "reach", 1.0, OFF, temperature=5.0)
+    reach = term("closeness", "reach", 1.0, OFF, temperature=5.0)
     # (3, 4) is 5 away
     values = component(reach, boat, hull_position=[[0, 0], [1, 1]], buoy_position=[[3, 4], [1, 1]])
     assert values == pytest.approx([math.exp(-1.0), 1.0])
-    away = component(
-        term("distance_away", "away", 1.0, OFF, temperature=5.0),
-        boat,
-        hull_position=[[0, 0]],
-        buoy_position=[[3, 4]],
-    )
-    assert away == pytest.approx([1.0 - math.exp(-1.0)])
 
 
 def test_upright_grows_with_the_cosine_of_the_tilt(boat: TaskDescription) -> None:
@@ -72,10 +65,10 @@ def test_upright_grows_with_the_cosine_of_the_tilt(boat: TaskDescription) -> Non
 def tilt(of: VariableSpec, *values: list[float] | float) -> list[float]:
     """Cosine of the tilt as read from a variable: of an upright term's (1 + cosine) / 2."""
     what = description("stand upright", (of,), 2)
-    (found,) = uprights(Scene(what, what.sentence), frozenset())
+    (found,) = Scene(what, what.sentence).candidates(Intent(Goal.UPRIGHT))
     total, _ = evaluate(
         render(
-            Genome(terms=(term("upright", "up", 1.0, found.operand, sharpness=1.0),)), "", [of.name]
+            genome_of([term("upright", "up", 1.0, found.operand, sharpness=1.0)]), "", [of.name]
         ),
         what,
         {of.name: torch.tensor(values)},
@@ -124,14 +117,14 @@ def test_level_runs_from_start_to_end(boat: TaskDescription) -> None:
     assert component(
         term("level", "level", 1.0, ACTIONS, low=0.0, high=1.0), boat, actions=[[1.0, 0.0]]
     ) == pytest.approx([0.5])
-    down = term("level_down", "level", 1.0, ROLL, low=1.0, high=3.0)
+    down = term("level", "level", 1.0, ROLL.turned(-1), low=-3.0, high=-1.0)
     assert component(down, boat, roll_angle=[1.0, 2.0, 3.0]) == pytest.approx([1.0, 0.5, 0.0])
 
 
 def test_tracking_and_stillness(boat: TaskDescription) -> None:
     track = term("tracking", "track", 1.0, ROLL, target=2.0, width=0.5)
     assert component(track, boat, roll_angle=[2.0, 2.5]) == pytest.approx([1.0, math.exp(-1.0)])
-    still = term("stillness", "still", 1.0, VELOCITY, temperature=3.0)
+    still = term("closeness", "still", 1.0, VELOCITY, temperature=3.0)
     # |(1, 2, 2)| = 3
     assert component(still, boat, hull_velocity=[[1, 2, 2], [0, 0, 0]]) == pytest.approx(
         [math.exp(-1.0), 1.0]
@@ -142,12 +135,12 @@ def test_penalties_are_means_over_the_entries(boat: TaskDescription) -> None:
     effort = term("penalty", "effort", 0.5, ACTIONS)
     # (1² + 0.5²)/2 = 0.625
     assert component(effort, boat, actions=[[1.0, -0.5]]) == pytest.approx([-0.3125])
-    smooth = term("penalty_jumps", "smoothness", 1.0, JUMP)
+    smooth = term("penalty", "smoothness", 1.0, JUMP)
     # changes of 1 and 0: (1 + 0)/2
     assert component(
         smooth, boat, actions=[[1.0, 0.5]], previous_actions=[[0.0, 0.5]]
     ) == pytest.approx([-0.5])
-    limit = term("penalty_limits", "limit", 1.0, ACTIONS, low=-1.0, high=1.0, soft=0.8)
+    limit = term("penalty_limits", "limit", 1.0, ACTIONS.formed("{}.abs()"), soft=0.8)
     # 1.0 is at the limit and costs 1, 0.5 is below 0.8 of the range, 0.9 is half way from there to
     # the limit
     assert component(limit, boat, actions=[[1.0, 0.5], [0.9, -0.9]]) == pytest.approx(
@@ -164,9 +157,9 @@ def test_failure_costs_once(boat: TaskDescription) -> None:
 
 
 def test_a_gate_multiplies(boat: TaskDescription) -> None:
-    reach = term("distance", "reach", 7.0, OFF, temperature=1.0)
-    still = term("stillness", "still", 2.0, VELOCITY, temperature=1.0).gated("reach")
-    source = render(Genome(terms=(still, reach)), "test", [each.name for each in boat.variables])
+    reach = term("closeness", "reach", 7.0, OFF, temperature=1.0)
+    still = term("closeness", "still", 2.0, VELOCITY, temperature=1.0).gated("reach")
+    source = render(genome_of([still, reach]), "test", [each.name for each in boat.variables])
     total, components = evaluate(source, boat, {"hull_position": torch.tensor([[1.0, 0.0]])})
     # 1 m away and at rest: the gate is exp(−1) without the weight of reach
     assert components["still"].item() == pytest.approx(2.0 * math.exp(-1.0))

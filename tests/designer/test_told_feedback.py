@@ -9,7 +9,7 @@ import pytest
 from eureka_agent.designer.interface import DesignRequest, Measured, Told
 from eureka_agent.designer.llm_designer import opening
 from eureka_agent.designer.offline.designer import OfflineDesigner
-from eureka_agent.designer.offline.render import recover
+from eureka_agent.designer.offline.terms import recover
 from eureka_agent.designer.offline.wishes import OfflineReader
 from eureka_agent.feedback_records import Clip, Feedback, Given, Importance, Mark, Reading, Wish
 from eureka_agent.records import Operator, TaskDescription
@@ -95,11 +95,11 @@ async def test_the_offline_designer_adds_what_is_wished(hover: TaskDescription) 
     assert asked.changes
     wished = recover(await propose(hover, Told(wishes=(given(1, wish),))), names)
     (name,) = (each.partition(":")[0] for each in asked.changes)
-    before, after = plain.term(name), wished.term(name)
+    before, after = plain.get(name), wished.get(name)
     assert after is not None
     # 1.5 times as much, or new
     if before is not None:
-        assert after.weight == pytest.approx(1.5 * before.weight, rel=0.02)
+        assert after.numbers["weight"] == pytest.approx(1.5 * before.numbers["weight"], rel=0.02)
     # its parents knew the wish: it does not weigh more each time
     heeded = Told(wishes=(given(1, wish),), heeded=frozenset({1}))
     assert recover(await propose(hover, heeded), names) == plain
@@ -108,11 +108,13 @@ async def test_the_offline_designer_adds_what_is_wished(hover: TaskDescription) 
 async def test_an_order_of_terms_orders_their_weights(hover: TaskDescription) -> None:
     names = [variable.name for variable in hover.variables]
     plain = recover(await propose(hover, Told()), names)
-    order = [term.name for term in sorted(plain.terms, key=lambda term: abs(term.weight))][:3]
+    order = [
+        term.name for term in sorted(plain.values(), key=lambda term: abs(term.numbers["weight"]))
+    ][:3]
     importance = Importance(of="terms", order=(*order, "no_such_term"))
     ranked = recover(await propose(hover, Told(importance=(given(1, importance),))), names)
-    weights = [abs(ranked.term(name).weight) for name in order]  # type: ignore[union-attr]
-    largest = max(abs(plain.term(name).weight) for name in order)  # type: ignore[union-attr]
+    weights = [abs(ranked[name].numbers["weight"]) for name in order]
+    largest = max(abs(plain[name].numbers["weight"]) for name in order)
     assert weights == pytest.approx([largest, largest / 1.5, largest / 2.25], rel=0.05)
 
 

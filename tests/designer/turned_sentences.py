@@ -1,574 +1,138 @@
-"""Sentences whose words turn what they name, written before the reading that they judge.
+"""Sentences whose words turn what they name.
 
-Each stands with the terms that it must not get, and with those that its other words ask for.
+Each task's sentence stands behind the terms that it must not get and those that its other words ask
+for. Where none is forbidden, all of the sentence is understood.
 """
 
 from __future__ import annotations
 
-TASKS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    # sentence; terms that must not be paid; terms that must be there
-    "hopper/run": (
-        ("run forward slowly and do not jump", "height", "forward"),
-        ("run forward. DO NOT JUMP!", "height", "forward"),
-        ("run forward but don’t jump", "height", "forward"),
-        ("run forward; don't jump, leap or hop high", "height", "forward"),
-        ("run forward, never jump and never spin", "height spin", "forward"),
-        ("run forward without jumping", "height", "forward"),
-        ("run forward without jumping or spinning", "height spin", "forward"),
-        ("avoid jumping, turning and flipping", "height spin", ""),
-        ("neither jump nor flip", "height spin", ""),
-        ("run forward instead of jumping", "height", ""),
-        ("run forward rather than backward", "backward", ""),
-        ("do not run backward", "backward forward slow", ""),
-        ("do not run", "forward slow", ""),
-        ("stop jumping", "height slow", ""),
-        ("stop running", "forward slow", ""),
-        ("do not stop", "slow", ""),
-        ("run non-stop", "slow", ""),
-        ("keep the torso lower", "height", "forward"),
-        ("run forward and keep the torso low", "height", "forward"),
-        ("stay below 1 m height", "height", ""),
-        ("run at most 1 m/s", "forward forward_speed", ""),
-        ("less height", "height", ""),
-        ("jump less and spin less", "height spin", ""),
-        ("jump and spin less", "height spin", ""),
-        ("speed and height should be lower", "forward height", ""),
-        ("decrease the speed", "forward", ""),
-        ("reduce the forward velocity", "forward", ""),
-        ("lessen the speed", "forward", ""),
-        ("run slower", "forward", ""),
-        ("walk slowly", "forward", ""),
-        ("do not jump unless you fall", "height", ""),
-        ("only jump when it falls", "height", ""),
-        ("jumping is forbidden", "height", ""),
-        ("penalise jumping", "height", ""),
-        ("hop forward except on landing", "forward", ""),
-        ("too high", "height", ""),
-        ("no jumps", "height", ""),
-        ("you can't jump", "height", ""),
-        ("it shouldn`t jump", "height", ""),
-        ("donʼt jump", "height", ""),
-        ("nicht springen, not jump", "height", ""),
-        ("make the hopper fall over", "alive failure", ""),
-        ("lean forward", "upright", ""),
-        ("shake as much as possible", "smoothness", ""),
-        ("use as much energy as possible", "effort", ""),
-        ("run forward without falling", "", "forward alive"),
-        ("run forward with less effort", "", "forward effort"),
-        ("run forward as fast as possible, and do not fall", "", "forward alive"),
-        ("notice the ground and run forward", "", "forward"),
-        ("run forward on a non-slip floor", "", "forward"),
-        ("run forward at least at 1 m/s", "", "forward_speed"),
-        ("run a little faster forward", "", "forward"),
-        ("the higher it jumps the worse", "height", ""),
-        ("run forward, height costs points", "height", ""),
-        ("refuse to run forward", "forward", ""),
-        ("run forward, but keep your jumps to yourself", "height", ""),
-        ("jumping? no way. just run", "height", ""),
-        ("each jump is a mistake", "height", ""),
-        ("forward motion must be minimised", "forward", ""),
-        ("run forward with both jumping and flipping disabled", "height spin", ""),
-        ("any jump costs you 5 points", "height", ""),
-        ("-1 for every jump", "height", ""),
-        ("lose as much height as possible", "height", ""),
-        ("stay as close to the ground as you can, height is your enemy", "height", ""),
-        ("hop forward quickly and stay upright", "", "forward"),
-        ("Goal: maximum forward speed", "", "forward"),
-        ("train a fast forward gait", "", ""),
-        ("run forward fast, never fall", "", "forward"),
-        ("learn running forward, thank you", "", "forward"),
-        ("be the fastest hopper in the world: run forward", "", "forward"),
-        ("Please make it run forward as fast as possible.", "", "forward"),
-        ("keep running forward for the whole episode", "", "forward"),
-        ("the hopper should move forward steadily", "", "forward"),
-        ("get the monoped to sprint forward", "", "forward"),
-        ("keep height as is; run", "height", ""),
-        ("run forward, nvr jump", "height", ""),
-        ("whoever jumps loses", "height", ""),
-        ("running forward makes it unhappy", "forward", ""),
-        ("run forward, avoiding jumps", "height", ""),
-        ("avoids jumping", "height", ""),
-        ("preventing jumps", "height", ""),
-        ("run forward and curb the jumping", "height", ""),
-        ("under no circumstance should it run forward", "forward", ""),
-        ("solve the jumping problem: none any more", "height", ""),
-        ("running forward must be discouraged", "forward", ""),
-        ("go forward? forget about it!", "forward", ""),
-        ("the hopper has to learn to stop running forward", "forward", ""),
-        ("run forward at no more than 1 m/s", "forward forward_speed", ""),
-        ("let us see a hopper that does not jump", "height", ""),
-        ("work against the forward motion", "forward", ""),
-        ("counteract any forward speed", "forward", ""),
-        ("Make one-legged robot to run forward quickly", "", "forward"),
-        ("robot should be running forward and not falling", "", "forward"),
-        ("hop forward energetically", "", "forward"),
-        ("run forward at a speed of about 2 m/s", "", "forward_speed"),
-        ("maximise x velocity", "", "forward"),
-        ("Teach my robot how to run forward.", "", "forward"),
-        ("make the leg hop forward repeatedly", "", "forward"),
-        ("Drive the hopper in forward direction, quickly and smoothly", "", "forward smoothness"),
-        ("Could you train a hopper that runs forward really fast?", "", "forward"),
-        ("make it go forward at full speed, and keep it from falling", "", "forward"),
-        ("running forward at maximal possible speed is desired", "", "forward"),
-    ),
-    "ant/run": (
-        ("Do Not Walk Backward", "backward forward", ""),
-        ("walk forward with fewer steps", "forward", ""),
-        ("walk forward and never raise the lower leg", "height", "forward"),
-        ("walk forward, keep the lower leg still", "", "forward"),
-        ("limit the speed", "forward", ""),
-        ("no speed at all", "forward", ""),
-        ("slow down", "forward lowness", ""),
-        ("turn down the speed", "forward spin lowness", ""),
-        ("anything but moving forward", "forward", ""),
-        ("I am against going forward", "forward", ""),
-        ("if it moves forward, it loses", "forward", ""),
-        ("do anything besides walking forward", "forward", ""),
-        ("put an end to the forward motion", "forward", ""),
-        ("travel as short a distance as possible", "forward", ""),
-        ("walk forward as slowly as you can", "forward", ""),
-        ("make the ant walk forward at a snail's pace", "forward", ""),
-        ("dont hesitate to go forward, full throttle", "", "forward"),
-        ("ant goes forward", "", "forward"),
-        ("walk to the left", "", "leftward"),
-        ("crawl forward at a constant speed of 1 m/s", "", "forward"),
-        ("run to the right as quickly as possible", "", "rightward"),
-        ("as if walking forward were lava", "forward", ""),
-        ("walk anywhere but forward", "forward", ""),
-        ("minimise forward progress", "forward", ""),
-        ("the smaller the forward speed, the larger the reward", "forward", ""),
-        ("reward the inverse of the forward speed", "forward", ""),
-        ("negative reward for forward speed", "forward", ""),
-        ("deny the ant any progress forward", "forward", ""),
-        ("walking forward is what the ant must unlearn", "forward", ""),
-        ("stall; no going forward", "forward", ""),
-        ("go forward as late as possible", "forward", ""),
-        ("postpone going forward", "forward", ""),
-        ("scuttle forward fast like a real ant", "", "forward"),
-        ("run forward, staying low energy", "", "forward"),
-        ("Quadruped locomotion: walk forward", "", "forward"),
-        ("the ant must advance forward by walking", "", "forward"),
-        ("the ant is supposed to run forward as fast as possible", "", "forward"),
-    ),
-    "cartpole/balance": (
-        ("do not balance the pole", "upright", ""),
-        ("don't keep the pole upright", "upright", ""),
-        ("let the pole fall", "alive upright failure", ""),
-        ("do not stay in the middle", "centred", ""),
-        ("keep the cart away from the middle", "centred", ""),
-        ("balance the pole upright without much effort", "", "upright effort"),
-        ("prevent the pole from falling", "", "alive"),
-        ("keep the pole anything but upright", "upright", ""),
-        ("unbalance the pole", "upright", ""),
-        ("give up on balancing", "upright", ""),
-        ("make the pole lose its balance", "upright", ""),
-        ("upright is out of the question", "upright", ""),
-        ("keep the pole far from upright", "upright", ""),
-        ("move the cart out of the centre", "centred", ""),
-        ("keep the pole up w/ minimal effort", "", "upright effort"),
-        ("just balance the pole", "", "upright"),
-        ("balance a pole on a moving cart", "", "upright"),
-        ("do not let the pole fall", "", "alive"),
-        ("keep the pole standing and the cart near the middle of the track", "", "upright centred"),
-        ("balance is boring. knock the pole over", "upright", ""),
-        ("keep the cart clear of the middle", "centred", ""),
-        ("bring the pole down from upright", "upright", ""),
-        ("the pole should be anywhere except upright", "upright", ""),
-        ("knock the pole out of balance", "upright", ""),
-        ("stabilize the pole in upright position", "", "upright"),
-        ("the pole must be kept standing", "", "upright"),
-        ("let the pole stand straight up", "", "upright"),
-        ("the pole has to be upright at all times", "", "upright"),
-        ("balance the stick on the cart", "", "upright"),
-    ),
-    "cartpole/swingup": (
-        ("do not swing the pole up", "upright balanced", ""),
-        ("never swing up", "upright balanced", ""),
-        ("resist swinging up", "upright balanced", ""),
-    ),
-    "quadcopter/hover": (
-        ("do not fly to the goal", "reach reach_closely", ""),
-        ("stay away from the goal", "reach reach_closely", ""),
-        ("maximise the distance from the goal", "reach reach_closely", ""),
-        ("increase the distance to the goal", "reach reach_closely", ""),
-        ("avoid the goal position", "reach reach_closely", ""),
-        ("fly to the goal and never spin", "spin", "reach"),
-        ("fly to the goal without tilting", "", "reach"),
-        ("do not hover", "reach reach_closely slow", ""),
-        ("minimise the distance to the goal", "", "reach"),
-        ("fail to reach the goal", "reach reach_closely", ""),
-        ("steer clear of the goal", "reach", ""),
-        ("miss the goal", "reach", ""),
-        ("keep 2 m off the goal", "reach", ""),
-        ("flee the goal", "reach", ""),
-        ("the drone should fly to its goal and then hover in place", "", "reach"),
-        ("go straight to the goal", "", "reach"),
-        ("take off and fly to the goal", "", "reach"),
-        ("reach the goal with as little energy as possible", "", "reach effort"),
-        ("shun the target", "reach", ""),
-        ("pass by the goal without stopping at it", "reach", ""),
-        ("don't come near the goal", "reach", ""),
-        ("keep well clear of the goal", "reach", ""),
-        ("move from the goal to elsewhere", "reach", ""),
-        ("hover in place at the goal, steady and level", "", "reach"),
-        ("arrive at the goal fast", "", "reach"),
-    ),
-    "cabinet/open": (
-        ("do not open the drawer", "opening", ""),
-        ("leave the drawer closed, don't open it", "opening", ""),
-        ("stop opening the drawer", "opening", ""),
-        ("open the drawer less", "opening", ""),
-        ("the drawer must remain unopened", "opening", ""),
-        ("opening the drawer is an error", "opening", ""),
-        ("pls open the drawer fully", "", "opening"),
-        ("pull out the drawer as far as it goes", "", "opening"),
-        ("open the top drawer of the cabinet", "", "opening"),
-        ("grab the handle and pull the drawer open", "", "opening"),
-        ("try to open the drawer and fail", "opening", ""),
-        ("guard the drawer against opening", "opening", ""),
-        ("open the drawer? not on my watch", "opening", ""),
-        ("reach for the handle, grasp it and open the drawer", "", "opening"),
-        ("the robot should grab the handle and open the drawer", "", "opening"),
-    ),
-    "quadruped/follow": (
-        ("do not follow the commanded velocity", "reach reach_closely", ""),
-        ("ignore the commanded velocity", "reach reach_closely", ""),
-        ("walk forward at a brisk pace, smooth gait", "", "forward smoothness"),
-    ),
-    "allegro_hand/turn": (
-        ("do not turn the cube", "spin", ""),
-        ("turn the cube more slowly", "spin", ""),
-    ),
-    "craft/find_tree": (("do not walk to a tree", "forward reach reach_closely", ""),),
-    "metaworld/window_open": (
-        ("do not open the window", "opening", ""),
-        ("the window has to stay un-opened", "opening", ""),
-    ),
-    "humanoid/run": (
-        ("the humanoid is tired of running forward", "forward", ""),
-        ("jog forward at a comfortable pace", "", "forward"),
-        ("make the humanoid jog forward in a human-like manner", "", "forward"),
-        ("walk forward with a natural human gait", "", "forward"),
-        ("teach the humanoid to walk forward like people do", "", "forward"),
-    ),
-    "ball_balance/balance": (
-        ("roll the ball out of the middle", "centred", ""),
-        ("keep the ball off-centre", "centred", ""),
-        ("keep the ball in the centre of the tray", "", "centred"),
-        ("bring the ball to rest at the centre of the tray", "", "centred"),
-    ),
-}
+_TASKS = """
+hopper/run
+height > forward: run forward. DO NOT JUMP!
+height > forward: run forward but don’t jump
+height spin > forward: run forward, never jump and never spin
+height > forward: run forward without jumping
+height spin >: avoid jumping, turning and flipping
+height >: run forward instead of jumping
+backward forward slow >: do not run backward
+height slow >: stop jumping
+slow >: do not stop
+slow >: run non-stop
+height > forward: run forward and keep the torso low
+height >: stay below 1 m height
+forward forward_speed >: run at most 1 m/s
+height spin >: jump and spin less
+forward height >: speed and height should be lower
+forward >: decrease the speed
+forward >: walk slowly
+height >: jumping is forbidden
+height >: penalise jumping
+height >: you can't jump
+alive failure >: make the hopper fall over
+upright >: lean forward
+smoothness >: shake as much as possible
+effort >: use as much energy as possible
+height >: the higher it jumps the worse
+height >: jumping? no way. just run
+height >: -1 for every jump
+height > forward: run forward, avoiding jumps
+forward forward_speed >: run forward at no more than 1 m/s
+> forward alive: run forward without falling
+> forward effort: run forward with less effort
+> forward alive: run forward as fast as possible, and do not fall
+> forward_speed: run forward at least at 1 m/s
+> forward: run a little faster forward
+> forward: keep running forward for the whole episode
+> forward: Please make it run forward as fast as possible.
+> forward: Could you train a hopper that runs forward really fast?
+> forward smoothness: Drive the hopper in forward direction, quickly and smoothly
+ant/run
+backward forward >: Do Not Walk Backward
+forward >: walk forward with fewer steps
+forward lowness >: slow down
+forward >: anything but moving forward
+forward >: put an end to the forward motion
+forward >: minimise forward progress
+> leftward: walk to the left
+> rightward: run to the right as quickly as possible
+> forward: Quadruped locomotion: walk forward
+cartpole/balance
+upright >: do not balance the pole
+upright alive failure >: let the pole fall
+centred >: keep the cart away from the middle
+upright >: unbalance the pole
+upright >: give up on balancing
+upright >: keep the pole far from upright
+centred >: move the cart out of the centre
+upright >: bring the pole down from upright
+> upright effort: balance the pole upright without much effort
+> alive: prevent the pole from falling
+> upright centred: keep the pole standing and the cart near the middle of the track
+cartpole/swingup
+upright balanced >: do not swing the pole up
+quadcopter/hover
+reach reach_closely >: do not fly to the goal
+reach reach_closely >: stay away from the goal
+reach reach_closely >: maximise the distance from the goal
+reach reach_closely >: increase the distance to the goal
+reach reach_closely slow >: do not hover
+spin > reach: fly to the goal and never spin
+reach >: keep 2 m off the goal
+> reach: fly to the goal without tilting
+> reach: minimise the distance to the goal
+> reach effort: reach the goal with as little energy as possible
+cabinet/open
+opening >: leave the drawer closed, don't open it
+opening >: the drawer must remain unopened
+opening >: opening the drawer is an error
+> opening: pull out the drawer as far as it goes
+quadruped/follow
+reach reach_closely >: do not follow the commanded velocity
+allegro_hand/turn
+spin >: turn the cube more slowly
+craft/find_tree
+forward reach reach_closely >: do not walk to a tree
+ball_balance/balance
+centred >: roll the ball out of the middle
+> centred: keep the ball in the centre of the tray
+"""
 
-WISHES: tuple[tuple[str, bool], ...] = (
-    # a wish; whether it is understood, so that it changes the reward
-    ("do not jump", False),
-    ("DON’T JUMP", False),
-    ("less effort, less speed", False),
-    ("keep the torso lower", False),
-    ("lower", False),
-    ("slower", False),
-    ("walk slowly forward", False),
-    ("go faster but stop jumping", False),
-    ("faster, without any wobble", False),
-    ("use more energy", False),
-    ("neither higher nor faster", False),
-    ("not so high", False),
-    ("too fast", False),
-    ("the speed must be at most 1 m/s", False),
-    ("reduce lower_leg_angle", True),
-    ("jump rather than run", False),
-    ("move only the foot", False),
-    ("nicht springen", False),
-    ("bitte langsamer laufen", False),
-    ("less effort", True),
-    ("do not fall", True),
-    ("run forward faster", True),
-    ("higher", True),
-    ("notice me: run faster", True),
-    ("half the speed", False),
-    ("go easy on the jumping", False),
-    ("overly fast", False),
-    ("why does it jump?", False),
-    ("speed is way over the top", False),
-    ("ditch the forward term", False),
-    ("scrap upright", False),
-    ("its jumping drives me nuts", False),
-    ("rein in the speed", False),
-    ("speed -50%", False),
-    ("jump = false", False),
-    ("jumping is silly", False),
-    ("kill the jump bonus", False),
-    ("reward for height must go", False),
-    ("take height out", False),
-    ("weight of speed to 0", False),
-    ("remove the upright term", False),
-    ("it runs forward like mad, calm it", False),
-    ("chill with the speed", False),
-    ("relax on the height", False),
-    ("cool it with the jumping", False),
-    ("as fast as it is now is plenty", False),
-    ("enough with the hopping upward", False),
-    ("speed: down", False),
-    ("↓ speed", False),
-    ("the jumps look awful", False),
-    ("prefer calm over fast", False),
-    ("quarter of the speed", False),
-    ("height bonus considered harmful", False),
-    ("dnt jump", False),
-    ("don t jump", False),
-    ("it keeps jumping", False),
-    ("the robot runs backward", False),
-    ("it ran backward", False),
-    ("why so upright", False),
-    ("keep height at bay", False),
-    ("go for stability at the expense of speed", False),
-    ("trade speed for smoothness", False),
-    ("sacrifice speed", False),
-    ("rather smooth than fast", False),
-    ("favour smoothness over speed", False),
-    ("speed is overrated", False),
-    ("forward speed is already high enough", False),
-    ("height: minus 50 percent", False),
-    ("divide the speed by two", False),
-    ("speed * 0.5", False),
-    ("speed x 0.5", False),
-    ("0.5x speed", False),
-    ("it's jumping around", False),
-    ("it jumps when it should walk", False),
-    ("who asked for jumps", False),
-    ("jumps look silly", False),
-    ("jumps → 0", False),
-    ("jump weight *= 0.1", False),
-    ("speed was better before", False),
-    ("undo the upright thing", False),
-    ("the smooth motion bores me", False),
-    ("shorter jumps", False),
-    ("smaller jumps please", False),
-    ("plus lentement, forward", False),
-    ("max speed 1 m/s", False),
-    ("forward at 1 m/s max", False),
-    ("speed < 1 m/s", False),
-    ("cap the speed at 1 m/s", False),
-    ("more speed pls", True),
-    ("should be smoother", True),
-    ("jump higher!!", True),
-    ("it wobbles, keep it upright", True),
-    ("faster", True),
-    ("don't hesitate to jump", True),
-    ("nothing but speed", True),
-    ("not only faster but also smoother", True),
-    ("I want that it jumps more high", True),
-    ("walk w/o falling", True),
-    ("Speed it up a bit.", True),
-    ("could you make it a little more upright?", True),
-    ("use less energy", True),
-    ("go faster", True),
-    ("needs more speed", True),
-    ("increase forward speed", True),
-    ("bigger jumps", True),
-    ("should jump even higher", True),
-    ("raise the weight of upright", True),
-    ("I want to see it run forward", True),
-    ("add a term for staying upright", True),
-    ("reduce the effort", True),
-    ("be gentler and smoother", True),
-    ("speed up!", True),
-    ("please make the robot much faster than before", True),
-    ("hold the torso more upright, please", True),
-    ("looks good but could be faster", True),
-    ("nice! now even faster", True),
-    ("it should not fall", True),
-    ("avoid jerky motion", True),
-    ("max speed!", True),
-    ("quicker", True),
-    ("higher jumps", True),
-    ("jump more", True),
-    ("more forward speed, less energy", True),
-    ("the hopper should run faster", True),
-    ("can you make it run faster?", True),
-    ("it should run forward much faster", True),
-    ("I'd prefer a smoother gait", True),
-    ("let's go faster", True),
-    ("keep the torso more vertical", True),
-    ("more upright. more speed.", True),
-    ("- faster\n- more upright", True),
-    ("it falls too often", True),
-    ("increase the weight of forward", True),
-    ("double the forward reward", True),
-    ("faster, and stay balanced", True),
-    ("a smoother and faster run, please", True),
-    ("run as fast as you possibly can", True),
-    ("a bit faster please", True),
-    ("more height", True),
-    ("run faster and jump higher", True),
-    ("stay more upright", True),
-    ("I'd like it to move forward faster", True),
-    ("it should keep its torso upright", True),
-    ("make it smooth and quicker", True),
-    ("go for more speed", True),
-    ("give more weight to the forward speed", True),
-    ("put more emphasis on speed", True),
-    ("the torso should stay upright while running", True),
-    ("smoother motion, please", True),
-    ("can it go faster?", True),
-    ("let it use less energy", True),
-    ("twice as fast", True),
-    ("20% faster", True),
-    ("don't fall so often", True),
-    ("The gait looks strange. Please run forward faster.", True),
-    ("can we lose the jumping", False),
-    ("jumps should be rarer", False),
-    ("speed comes last", False),
-    ("put speed last", False),
-    ("the speed term dominates, make it weaker", False),
-    ("give speed half the weight", False),
-    ("nevermind the speed", False),
-    ("speed, who cares", False),
-    ("maximum speed of 1 m/s", False),
-    ("1 m/s is fast enough", False),
-    ("we have enough speed", False),
-    ("get the jumps out", False),
-    ("jumping should cost", False),
-    ("subtract the height", False),
-    ("don't save energy", False),
-    ("avoiding height", False),
-    ("lowering the speed", False),
-    ("a lowered height", False),
-    ("slowing the run", False),
-    ("reducing speed", False),
-    ("limiting the height", False),
-    ("stopping the jumps", False),
-    ("holding back on speed", False),
-    ("cutting speed", False),
-    ("the speed is not to be raised", False),
-    ("speed shouldn't go up", False),
-    ("I never said jump", False),
-    ("remove jumping, add smoothness", False),
-    ("neither jump nor run", False),
-    ("NO JUMPING!!!", False),
-    ("no-jump policy", False),
-    ("non-jumping gait", False),
-    ("anti-jump", False),
-    ("jumpless run", False),
-    ("jump-free please", False),
-    ("un-upright", False),
-    ("dis-jump", False),
-    ("speed must not be rewarded", False),
-    ("lay off the jumping", False),
-    ("leave the jumping to frogs", False),
-    ("jump, but not really", False),
-    ("upright? nah", False),
-    ("upright - nope", False),
-    ("forward: meh", False),
-    ("speed :(", False),
-    ("speed 👎", False),
-    ("speed / 2", False),
-    ("speed, halved", False),
-    ("speed - less", False),
-    ("2x less speed", False),
-    ("half speed", False),
-    ("1/2 speed", False),
-    ("half as fast", False),
-    ("a third as high", False),
-    ("jump a good deal less", False),
-    ("considerably slower", False),
-    ("jump somewhat less high", False),
-    ("stress speed less", False),
-    ("drop the emphasis on speed", False),
-    ("bring the speed down", False),
-    ("turn the jumping off", False),
-    ("the jumping has to end", False),
-    ("the jumping must end", False),
-    ("jumping must come to an end", False),
-    ("speed should be the last thing it thinks of", False),
-    ("hold off on speed", False),
-    ("keep jumps rare", False),
-    ("save the jumps for later", False),
-    ("jumps should become the exception", False),
-    ("shift weight away from speed", False),
-    ("more smoothness at the cost of speed", False),
-    ("smooth beats fast", False),
-    ("we can do with less jumping", False),
-    ("we can do without jumping", False),
-    ("could do without the jumps", False),
-    ("spare me the jumping", False),
-    ("not a jumper please", False),
-    ("jumping isn't a plus", False),
-    ("the upright posture costs too much", False),
-    ("give up speed for balance", False),
-    ("exchange speed for balance", False),
-    ("how about no jumping", False),
-    ("what about less height", False),
-    ("I see jumps; I want none", False),
-    ("I see it jump. I want that gone.", False),
-    ("jumping again... sigh", False),
-    ("still jumping!", False),
-    ("why still jumping", False),
-    ("you made it jump", False),
-    ("now it only jumps", False),
-    ("the robot just jumps on the spot", False),
-    ("all it does is jump", False),
-    ("it learned to jump", False),
-    ("it goes backward", False),
-    ("now it moves backward", False),
-    ("moves backward", False),
-    ("runs backward", False),
-    ("keeps jumping", False),
-    ("jumps all the time", False),
-    ("it tends to jump", False),
-    ("its torso leans forward", False),
-    ("please increase speed", True),
-    ("pls more speed thx", True),
-    ("I think it should run faster", True),
-    ("I think more speed would be nice", True),
-    ("can we have more height?", True),
-    ("more bounce, more height", True),
-    ("too slow", True),
-    ("it's too slow", True),
-    ("it is too slow, it should be faster", True),
-    ("not fast enough", True),
-    ("it doesn't jump high enough", True),
-    ("should not fall so often", True),
-    ("uses too much energy", True),
-    ("too jerky", True),
-    ("too much effort", True),
-    ("please reduce energy consumption", True),
-    ("keep going, just faster", True),
-    ("boost the speed", True),
-    ("speed it up please", True),
-    ("emphasise speed", True),
-    ("I would like to have it faster", True),
-    ("want faster", True),
-    ("make the jumps higher", True),
-    ("it could jump higher", True),
-    ("try going faster", True),
-    ("improve smoothness", True),
-    ("improve the balance", True),
-    ("reward upright posture more", True),
-    ("reward speed more strongly", True),
-    ("weight speed more", True),
-    ("prioritise speed", True),
-    ("straighten up, stay more upright", True),
-    ("my wish: more speed", True),
-    ("hey, run faster", True),
-    ("c'mon, faster!", True),
-    ("the speed should be higher", True),
-    ("push for more speed", True),
-    ("way faster please", True),
-    ("I want higher speed", True),
-    ("it needs to run faster", True),
-    ("give it more speed", True),
-    ("speed matters more", True),
-    ("smoothness matters more to me", True),
-    ("let it jump higher next time", True),
-    ("go all out on speed", True),
-    ("higher and faster!", True),
-    ("should run at a higher speed", True),
-    ("looks nice, now increase the speed", True),
-    ("try to keep the body upright while running", True),
-    ("add some speed", True),
-    ("i would prefer higher jumps", True),
-    ("less energy use please", True),
-    ("move more smoothly", True),
-    ("the torso could be more upright", True),
-)
+
+def _cases() -> list[tuple[str, str, str, str]]:
+    found, task = [], ""
+    for line in _TASKS.strip().splitlines():
+        terms, colon, sentence = line.partition(": ")
+        never, _, wanted = terms.partition(">")
+        task = task if colon else line
+        found += [(task, sentence, never, wanted)] if colon else []
+    return found
+
+
+TASKS = _cases()
+"""Task, sentence, forbidden terms, wanted terms."""
+_UNREAD = """
+do not jump; DON’T JUMP; less effort, less speed; keep the torso lower; slower; walk slowly forward
+go faster but stop jumping; faster, without any wobble; use more energy; not so high; too fast
+the speed must be at most 1 m/s; nicht springen; bitte langsamer laufen; half the speed
+why does it jump?; speed is way over the top; remove the upright term; speed -50%; jump = false
+reward for height must go; take height out; as fast as it is now is plenty; speed: down; ↓ speed
+prefer calm over fast; it keeps jumping; speed * 0.5; 0.5x speed; it's jumping around; no-jump policy
+max speed 1 m/s; speed < 1 m/s; don't save energy; lowering the speed; reducing speed; anti-jump
+bring the speed down; get the jumps out; upright? nah; speed 👎; 1/2 speed; un-upright
+still jumping!; I see jumps, I want none; now it only jumps; keeps jumping; jumps are too high
+"""
+_READ = """
+less effort; do not fall; run forward faster; higher; more speed pls; jump higher!!; go faster
+Speed it up a bit.; could you make it a little more upright?; use less energy; increase forward speed
+raise the weight of upright; it should not fall; avoid jerky motion; max speed!; higher jumps
+more forward speed, less energy; can you make it run faster?; more upright. more speed.
+I want higher speed; reduce lower_leg_angle; - faster; the torso should stay upright while running
+give more weight to the forward speed; twice as fast; reduce the effort; be gentler and smoother
+"""
+WISHES = [
+    (wish.strip(), is_read)
+    for block, is_read in ((_UNREAD, False), (_READ, True))
+    for line in block.strip().splitlines()
+    for wish in line.split(";")
+]
+"""A wish for hopper/run, and if it is understood, so that it changes the reward."""

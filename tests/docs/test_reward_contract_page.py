@@ -15,7 +15,7 @@ import eureka_agent
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.sandbox.choose import choose_wall
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reward-contract.md").read_text()

@@ -25,7 +25,7 @@ from eureka_agent.feedback_records import (
     Judgement,
     Wish,
 )
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, Role
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Operator, Proposal, Stage, TaskDescription

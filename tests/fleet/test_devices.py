@@ -20,9 +20,7 @@ from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.devices import (
     CPU,
-    Device,
     DeviceError,
-    DeviceLeases,
     Hardware,
     choose_hardware,
 )
@@ -88,18 +86,6 @@ def test_the_tightest_quota_of_the_control_groups_above_counts(tmp_path: Path) -
     )  # seen from inside a container: its own group is the root
     (root / "cpu.max").write_text("300000 100000\n")
     assert cpu_quota(root, own) == 3.0
-
-
-def test_a_worker_gets_the_device_that_the_fewest_have() -> None:
-    first, second = Device("cpu", (0,)), Device("cpu", (1,))
-    leases = DeviceLeases([first, second])
-    taken = [leases.take() for _ in range(3)]
-    assert [lease.device for lease in taken] == [first, second, first]
-    taken[1].give_back()
-    assert leases.take().device == second
-    taken[0].give_back()
-    taken[0].give_back()  # once is all
-    assert [leases.take().device for _ in range(3)] == [first, second, first]
 
 
 class ModuleSpecOnly(ModuleType):

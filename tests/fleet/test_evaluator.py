@@ -23,7 +23,7 @@ from eureka_agent.errors import (
     WorkerFaultError,
 )
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.process_wall import ProcessWall
@@ -244,7 +244,7 @@ async def test_who_waits_together_is_scored_in_one_pass(
             *(
                 evaluator.evaluate(policy, seed, 4, tmp_path / f"{seed}.npz")
                 for seed in range(SEEDS)
-            ),
+            )
         )
         assert together == scores
         assert sizes == [SEEDS]

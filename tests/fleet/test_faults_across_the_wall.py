@@ -16,7 +16,7 @@ from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EnvironmentFaultError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.protocol.bounds import LONGEST_FAULT
 from eureka_agent.protocol.events import Fault
 from eureka_agent.sandbox.process_wall import ProcessWall

@@ -12,8 +12,8 @@ from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet import kernels
 from eureka_agent.fleet.devices import CPU, Device, Hardware
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.kernels import compile_kernels, kernels_for
-from eureka_agent.fleet.problem import Problem
 from eureka_agent.protocol.commands import Prepare, Train
 from eureka_agent.protocol.events import Prepared, Progress
 from eureka_agent.resources import resource_folder

@@ -12,8 +12,7 @@ from safetensors.numpy import load_file
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.fleet.fleet import Fleet
-from eureka_agent.fleet.jobs import Population, TrainingResult
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Population, Problem, TrainingResult
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings
 
@@ -120,10 +119,7 @@ async def test_a_search_that_comes_later_gets_a_worker_while_the_first_has_work_
 
 async def test_a_search_that_ends_leaves_the_other_its_trainings(tmp_path: Path) -> None:
     endless = Population(BALANCE.problem, LONG, slots=2)
-    async with (
-        Fleet(ProcessWall(), tmp_path / "shared") as fleet,
-        fleet.trainings(endless) as kept,
-    ):
+    async with Fleet(ProcessWall(), tmp_path / "shared") as fleet, fleet.trainings(endless) as kept:
         going_on = asyncio.create_task(kept.train("job", REWARD, 3))
         async with fleet.trainings(endless) as left:
             dropped = asyncio.create_task(left.train("job", REWARD, 4))

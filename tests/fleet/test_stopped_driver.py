@@ -17,7 +17,7 @@ from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(env_steps=2_000_000, num_envs=8, horizon=16, hidden_sizes=(16,), epochs=1, checkpoints=2)

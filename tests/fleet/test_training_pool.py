@@ -16,8 +16,7 @@ from training_pool import TrainingPool
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.jobs import TrainingJob, TrainingResult
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem, TrainingJob, TrainingResult
 from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings

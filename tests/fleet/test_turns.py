@@ -9,10 +9,7 @@ from typing import cast
 
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.fleet import Fleet
-from eureka_agent.fleet.jobs import Population, TrainingJob
-from eureka_agent.fleet.problem import Problem
-from eureka_agent.fleet.share import Share
-from eureka_agent.fleet.turns import Turns
+from eureka_agent.fleet.jobs import Population, Problem, Share, TrainingJob, Turns
 from eureka_agent.protocol.commands import Train
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings

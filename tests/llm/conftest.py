@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from model_access import KEYS, Waits
+from model_access import KEYS, LITELLM, WIRES, At, Waits, Wire
 from model_server import ModelServer
 
 _FOREIGN = ("PROXY", "OPENAI_", "ANTHROPIC_", "LITELLM_", "GEMINI_", "GOOGLE_API")
@@ -36,3 +36,13 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def model_server() -> Iterator[ModelServer]:
     with ModelServer() as server:
         yield server
+
+
+@pytest.fixture(params=WIRES)
+def wire(request: pytest.FixtureRequest) -> Wire:
+    return {**WIRES, "litellm": LITELLM}[request.param]
+
+
+@pytest.fixture
+def at(wire: Wire, model_server: ModelServer, waits: Waits) -> At:
+    return At(wire, model_server, waits)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
-from eureka_agent.records import Message
+from eureka_agent.records import Cost, Message
 
 
 class ScriptedModel:
@@ -23,6 +23,7 @@ class ScriptedModel:
     ) -> None:
         """`held`: replies wait for `let_go`."""
         self.name = name
+        self.retries = None
         self.requests: list[CompletionRequest] = []
         self.in_flight = 0
         self.most_in_flight = 0
@@ -48,8 +49,7 @@ class ScriptedModel:
             return Completion(
                 text=self._reply(request),
                 finish_reason=FinishReason.STOP,
-                prompt_tokens=self._tokens[0],
-                completion_tokens=self._tokens[1],
+                cost=Cost(prompt_tokens=self._tokens[0], completion_tokens=self._tokens[1]),
             )
         finally:
             self.in_flight -= 1

@@ -6,13 +6,12 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 import pytest
 from batch_server import BatchServer, send_failure, send_page
-from model_access import Waits
 from model_server import Asked, HttpFailure, Reply
 from scripted_models import DictionaryStore
 
@@ -24,18 +23,19 @@ from eureka_agent.journal.progress import (
     RequestBatchSent,
 )
 from eureka_agent.journal.state import Recorded, RunState
-from eureka_agent.llm.batches.collector import Batches
+from eureka_agent.llm.access import ModelAccess
+from eureka_agent.llm.batches import RequestBatches
+from eureka_agent.llm.breaker import Breaker, RetryPolicy
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
-    ImagePart,
     LanguageModelError,
     Role,
 )
 from eureka_agent.llm.prices import Price
-from eureka_agent.llm.registry import Access, language_model
 from eureka_agent.records import Message
 
 WAIT_S = 0.04
@@ -90,19 +90,18 @@ class Driver:
         self, *, collects: bool = True, outage_s: float = 3600.0
     ) -> AsyncIterator[Any]:
         """Gives a function that asks for a request's reply."""
-        policy = replace(Waits().policy(), tries=self.tries, sleep=asyncio.sleep, first_wait_s=0.01)
+        policy = RetryPolicy(tries=self.tries, first_wait_s=0.01, random=lambda: 0.0)
         name = MODELS[self.api]
         api: Any = self.api if self.api != "messages" else "auto"
-        model = language_model(
-            name, Access(base_url=self.server.base_url, api=api, timeout_s=20, retries=policy)
-        )
+        access = ModelAccess(base_url=self.server.base_url, api=api, breaker=Breaker(policy))
+        model = language_model(name, access)
         budget = Budget(self.limits, {name: PRICE}, self.store.messages.values())
         known = self.state.open_batches()
         for key, batch in known.items():
             if key not in self.store.messages:
                 each = next(each for each in batch.requests if each.key == key)
                 budget.owe(name, each)
-        batches = Batches(
+        batches = RequestBatches(
             self.entries.append,
             known,
             collects=collects,
@@ -165,15 +164,6 @@ async def test_a_person_does_not_wait_for_a_batch(driver: Driver) -> None:
         message = await ask(request(role=Role.READER))
     assert (len(driver.server.batches), len(driver.server.requests)) == (0, 1)
     assert (message.cost.money, message.cost.batched) == (2 * HALF, False)
-
-
-async def test_a_judge_sees_pictures_in_a_batch(driver: Driver) -> None:
-    picture = ImagePart(b"\xff\xd8 a picture", "two clips")
-    seeing = ChatMessage("user", "which is better?", (picture,))
-    async with driver.process() as ask:
-        await ask(CompletionRequest(messages=(seeing,), role=Role.JUDGE))
-    (asked,) = driver.server.batches[0].requests.values()
-    assert picture.base64 in str(asked.body)
 
 
 async def test_a_hundred_requests_are_sent_without_a_wait(batch_server: BatchServer) -> None:

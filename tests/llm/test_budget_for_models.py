@@ -137,26 +137,12 @@ async def test_a_model_that_has_reasoned_for_long_may_do_so_again() -> None:
     assert another.most.tokens == 1_001 + 16_000
 
 
-async def test_a_request_that_came_to_nothing_costs_nothing() -> None:
-    budget = Budget(Limits(tokens=20_000), {})
-    for _ in range(50):
-        await budget.release(await budget.reserve("openai/tiny", request()))
-    assert budget.spent.tokens == 0
-
-
 async def test_tokens_that_a_server_did_not_count_are_estimated_for_the_limit() -> None:
     budget = Budget(Limits(tokens=10_000), PRICES)
     await spend(
         budget, None, None, request="x" * 8_000, reply="y" * 2_000
     )  # four characters a token
     assert (budget.spent.tokens, budget.spent.money) == (2_500, Decimal("0.007"))
-
-
-def test_what_an_earlier_process_spent_counts() -> None:
-    message = Message(
-        role="designer", model="openai/tiny", request="", reply="", cost=cost(1000, 200)
-    )
-    assert Budget(Limits(), PRICES, [message, message]).spent.money == Decimal("0.006")
 
 
 async def test_a_run_that_was_turned_down_before_asks_nobody() -> None:

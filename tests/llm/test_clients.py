@@ -8,16 +8,14 @@ import gc
 import json
 import socket
 import time
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import pytest
-from model_access import KEYS, Waits
+from model_access import LITELLM, REQUEST, WIRES, At, Patient, Waits, Wire, refused_by
 from model_server import (
     HTML,
     NO_JSON,
     Answer,
-    Asked,
     Cut,
     Ending,
     HttpFailure,
@@ -25,102 +23,43 @@ from model_server import (
     Raw,
     Reply,
     Stall,
-    Trickle,
     in_seconds,
 )
 
-from eureka_agent.llm.access import Access
+from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.interface import (
-    ChatMessage,
-    CompletionRequest,
     FinishReason,
-    LanguageModel,
-    LanguageModelError,
 )
-from eureka_agent.llm.registry import language_model
 
-SYSTEM, USER = ChatMessage("system", "you design"), ChatMessage("user", "a reward, please")
-REQUEST = CompletionRequest(messages=(SYSTEM, USER))
 TRIES = 6
 OWN_WAITS_S = [2, 4, 8, 16, 30]
 """Half of 4, 8, 16, 32 and of the bound 60: the shortest waits that jitter gives."""
+with_litellm = pytest.mark.parametrize("wire", [*WIRES, "litellm"], indirect=True)
 
 
-@dataclass(frozen=True)
-class Wire:
-    """One of the wire formats and how it is asked for."""
-
-    model: str
-    api: Literal["auto", "chat", "responses"]
-    path: str
-    key: str
-    protocol: str
-
-    def open(self, server: ModelServer, waits: Waits, **options: Any) -> LanguageModel:
-        access = waits.access(server.base_url, **options)
-        return language_model(self.model, Access(**{**vars(access), "api": self.api}))
-
-
-WIRES = {
-    "chat": Wire(
-        "openai/tiny", "auto", "/v1/chat/completions", KEYS["OPENAI_API_KEY"], "Chat Completions"
-    ),
-    "responses": Wire(
-        "openai/tiny", "responses", "/v1/responses", KEYS["OPENAI_API_KEY"], "Responses"
-    ),
-    "messages": Wire(
-        "anthropic/tiny", "auto", "/v1/messages", KEYS["ANTHROPIC_API_KEY"], "Messages"
-    ),
-}
-
-
-@pytest.fixture(params=WIRES)
-def wire(request: pytest.FixtureRequest) -> Wire:
-    return WIRES[request.param]
-
-
-async def refused_by(model: LanguageModel) -> LanguageModelError:
-    with pytest.raises(LanguageModelError) as caught:
-        await model.complete(REQUEST)
-    assert "\n" not in caught.value.message
-    assert not any(key in str(caught.value) for key in KEYS.values())
-    return caught.value
-
-
-async def test_a_reply_comes_back_with_its_tokens(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [
+@with_litellm
+async def test_a_reply_comes_back_with_its_tokens(at: At) -> None:
+    at.server.answers = [
         Reply(text="here it is", prompt_tokens=120, cached_tokens=90, completion_tokens=30)
     ]
-    reply = await wire.open(model_server, waits).complete(REQUEST)
+    reply = await at.open().complete(REQUEST)
     assert (reply.text, reply.finish_reason) == ("here it is", FinishReason.STOP)
-    assert (reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens) == (120, 90, 30)
-    asked = model_server.requests[0]
-    assert (asked.path, asked.headers["authorization"]) == (wire.path, f"Bearer {wire.key}")
+    assert (reply.cost.prompt_tokens, reply.cost.cached_tokens, reply.cost.completion_tokens) == (
+        120,
+        90,
+        30,
+    )
+    asked = at.server.requests[0]
+    assert (asked.path, asked.headers["authorization"]) == (at.wire.path, f"Bearer {at.wire.key}")
     assert (asked.model, asked.system, asked.turns) == (
-        "tiny",
+        at.wire.sent,
         "you design",
         [("user", "a reward, please")],
     )
-    assert waits.seconds == []
+    assert at.waits.seconds == []
 
 
-async def test_a_whole_conversation_is_sent(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = ["ok"]
-    turns = (ChatMessage("assistant", "no code"), ChatMessage("user", "try again"))
-    await wire.open(model_server, waits).complete(
-        CompletionRequest(messages=(SYSTEM, USER, *turns))
-    )
-    assert model_server.requests[0].turns == [
-        ("user", "a reward, please"),
-        ("assistant", "no code"),
-        ("user", "try again"),
-    ]
-
-
+@with_litellm
 @pytest.mark.parametrize(
     ("ending", "text", "expected"),
     [
@@ -133,65 +72,35 @@ async def test_a_whole_conversation_is_sent(
     ],
 )
 async def test_what_the_model_did_is_data(
-    wire: Wire,
-    model_server: ModelServer,
-    waits: Waits,
-    ending: Ending,
-    text: str,
-    expected: FinishReason,
+    at: At, ending: Ending, text: str, expected: FinishReason
 ) -> None:
-    model_server.answers = [Reply(text=text, ending=ending)]
-    reply = await wire.open(model_server, waits).complete(REQUEST)
-    words = "" if ending == "refused" and wire is WIRES["messages"] else text
+    if at.wire is LITELLM and ending == "other":
+        expected = FinishReason.STOP  # its own word for what it does not know
+    at.server.answers = [Reply(text=text, ending=ending)]
+    reply = await at.open().complete(REQUEST)
+    words = "" if ending == "refused" and at.wire is WIRES["messages"] else text
     assert (reply.text, reply.finish_reason) == (words, expected)
-    assert len(model_server.requests) == 1
+    assert len(at.server.requests) == 1
 
 
-async def test_thoughts_are_no_part_of_the_text(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [Reply(text="the reward", reasoning="let me see")]
-    assert (await wire.open(model_server, waits).complete(REQUEST)).text == "the reward"
+@with_litellm
+async def test_tokens_that_are_not_told_are_unknown(at: At) -> None:
+    at.server.answers = [Reply(text="ok", usage=False)]
+    reply = await at.open().complete(REQUEST)
+    assert (reply.cost.prompt_tokens, reply.cost.completion_tokens, reply.cost.cached_tokens) == (
+        None,
+        None,
+        None,
+    )
 
 
-async def test_tokens_that_are_not_told_are_unknown(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [Reply(text="ok", usage=False)]
-    reply = await wire.open(model_server, waits).complete(REQUEST)
-    assert (reply.prompt_tokens, reply.completion_tokens, reply.cached_tokens) == (None, None, None)
-
-
-async def test_a_long_reply_is_whole(wire: Wire, model_server: ModelServer, waits: Waits) -> None:
-    text = "reward = torque * 0.1\n" * 10_000
-    model_server.answers = [text]
-    assert (await wire.open(model_server, waits).complete(REQUEST)).text == text
-
-
-async def test_half_characters_are_replaced(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
+async def test_half_characters_are_replaced(at: At) -> None:
     """JSON can spell what UTF-8 cannot; no file and no database could take it."""
-    model_server.answers = ["half \ud83d of it"]
-    assert (await wire.open(model_server, waits).complete(REQUEST)).text == "half ? of it"
+    at.server.answers = ["half \ud83d of it"]
+    assert (await at.open().complete(REQUEST)).text == "half ? of it"
 
 
-async def test_replies_go_to_those_who_asked(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    def echo(asked: Asked) -> str:
-        time.sleep(0.01 * (int(asked.prompt) % 3))
-        return f"reply to {asked.prompt}"
-
-    model_server.answers = echo
-    model = wire.open(model_server, waits)
-    requests = [
-        CompletionRequest(messages=(ChatMessage("user", str(number)),)) for number in range(24)
-    ]
-    replies = await asyncio.gather(*(model.complete(request) for request in requests))
-    assert [reply.text for reply in replies] == [f"reply to {number}" for number in range(24)]
-
-
+@with_litellm
 @pytest.mark.parametrize(
     ("status", "message", "hint", "tries"),
     [
@@ -200,64 +109,44 @@ async def test_replies_go_to_those_who_asked(
         (402, "asks to be paid first (HTTP 402): no", "the account", 1),
         (403, "does not accept the key (HTTP 403): no", "_API_KEY", 1),
         (404, "was not found (HTTP 404): no", "the model's name; --base-url must end where", 1),
-        (413, "answers with HTTP 413: no", "", 1),
         (422, "answers with HTTP 422: no", "", 1),
-        (408, "answers with HTTP 408: no", "", TRIES),
         (409, "answers with HTTP 409: no", "", TRIES),
         (429, "refuses more requests (HTTP 429): no", "quota", TRIES),
-        (500, "answers with HTTP 500: no", "", TRIES),
         (503, "answers with HTTP 503: no", "", TRIES),
         (529, "answers with HTTP 529: no", "", TRIES),
     ],
 )
 async def test_an_error_is_one_clear_line_after_as_many_tries_as_make_sense(
-    wire: Wire,
-    model_server: ModelServer,
-    waits: Waits,
-    status: int,
-    message: str,
-    hint: str,
-    tries: int,
+    at: At, status: int, message: str, hint: str, tries: int
 ) -> None:
-    model_server.answers = [HttpFailure(status, f"no, {wire.key}")]
-    error = await refused_by(wire.open(model_server, waits))
-    assert f"{wire.model} at {model_server.root}" in error.message
+    at.server.answers = [HttpFailure(status, f"no, {at.wire.key}")]
+    error = await refused_by(at.open())
+    assert f"{at.wire.model} at {at.server.root}" in error.message
     assert message.format(key="<key>") in error.message
-    assert hint in error.hint
-    assert len(model_server.requests) == tries
+    assert at.wire is LITELLM or hint in error.hint
+    assert len(at.server.requests) == tries
     assert (f"({TRIES} tries)" in error.message) == (tries == TRIES)
-    assert waits.seconds == OWN_WAITS_S[: tries - 1]
+    assert at.waits.seconds == OWN_WAITS_S[: tries - 1]
 
 
-async def test_a_passing_failure_is_waited_out_and_told(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [
+@with_litellm
+async def test_a_passing_failure_is_waited_out_and_told(at: At) -> None:
+    at.server.answers = [
         HttpFailure(429, retry_after="20"),
         HttpFailure(503),
         Cut(),
         Cut("within"),
         "ok",
     ]
-    reply = await wire.open(model_server, waits).complete(REQUEST)
+    reply = await at.open().complete(REQUEST)
     assert reply.text == "ok"
-    assert waits.seconds == [20, 4, 8, 16]
-    assert waits.told == [
-        f"{wire.model}: HTTP 429, tried again in 20 s",
-        f"{wire.model}: HTTP 503, tried again in 4 s",
-        f"{wire.model}: the connection broke off, tried again in 8 s",
-        f"{wire.model}: the connection broke off, tried again in 16 s",
+    assert at.waits.seconds == [20, 4, 8, 16]
+    assert at.waits.told == [
+        f"{at.wire.model}: HTTP 429, tried again in 20 s",
+        f"{at.wire.model}: HTTP 503, tried again in 4 s",
+        f"{at.wire.model}: the connection broke off, tried again in 8 s",
+        f"{at.wire.model}: the connection broke off, tried again in 16 s",
     ]
-
-
-@pytest.mark.parametrize("where", ["before", "within"])
-async def test_a_connection_that_always_breaks_off(
-    wire: Wire, model_server: ModelServer, waits: Waits, where: Literal["before", "within"]
-) -> None:
-    model_server.answers = [Cut(where)]
-    error = await refused_by(wire.open(model_server, waits))
-    assert f"the connection to {wire.model} at {model_server.root}" in error.message
-    assert len(model_server.requests) == TRIES
 
 
 @pytest.mark.parametrize(
@@ -273,82 +162,69 @@ async def test_a_connection_that_always_breaks_off(
     ],
 )
 async def test_what_a_server_asks_to_wait_is_waited(
-    wire: Wire,
-    model_server: ModelServer,
-    waits: Waits,
-    failure: HttpFailure,
-    least: float,
-    most: float,
+    at: At, failure: HttpFailure, least: float, most: float
 ) -> None:
-    model_server.answers = [failure, "ok"]
-    await wire.open(model_server, waits).complete(REQUEST)
-    assert least <= waits.seconds[0] <= most
+    at.server.answers = [failure, "ok"]
+    await at.open().complete(REQUEST)
+    assert least <= at.waits.seconds[0] <= most
 
 
-async def test_a_date_to_come_back_at_is_kept(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [HttpFailure(429, retry_after=in_seconds(100)), "ok"]
-    await wire.open(model_server, waits).complete(REQUEST)
-    assert 90 < waits.seconds[0] <= 100  # dates have no parts of a second
+async def test_a_date_to_come_back_at_is_kept(at: At) -> None:
+    at.server.answers = [HttpFailure(429, retry_after=in_seconds(100)), "ok"]
+    await at.open().complete(REQUEST)
+    assert 90 < at.waits.seconds[0] <= 100  # dates have no parts of a second
 
 
 @pytest.mark.parametrize(
     ("asked", "said"), [("901", "15 min"), ("10800", "3 h"), ("1e300", " h: slow")]
 )
 async def test_a_wait_that_is_too_long_is_said_and_not_waited(
-    wire: Wire, model_server: ModelServer, waits: Waits, asked: str, said: str
+    at: At, asked: str, said: str
 ) -> None:
-    model_server.answers = [HttpFailure(429, "slow", retry_after=asked)]
-    error = await refused_by(wire.open(model_server, waits))
+    at.server.answers = [HttpFailure(429, "slow", retry_after=asked)]
+    error = await refused_by(at.open())
     assert "refuses more requests (HTTP 429) and asks to wait" in error.message
     assert said in error.message
-    assert (len(model_server.requests), waits.seconds) == (1, [])
+    assert (len(at.server.requests), at.waits.seconds) == (1, [])
 
 
-async def test_no_server_is_asked_again_too_early(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
+async def test_no_server_is_asked_again_too_early(at: At) -> None:
     """From the third wait on it is at least as long as without the server's: otherwise six tries
     would be over in as many seconds."""
-    model_server.answers = [HttpFailure(429, retry_after="1")]
-    await refused_by(wire.open(model_server, waits))
-    assert waits.seconds == [1, 1, 8, 16, 30]
+    at.server.answers = [HttpFailure(429, retry_after="1")]
+    await refused_by(at.open())
+    assert at.waits.seconds == [1, 1, 8, 16, 30]
 
 
-async def test_jitter_lengthens_a_wait_and_never_shortens_it(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [HttpFailure(429, retry_after="10"), HttpFailure(500), "ok"]
-    await wire.open(model_server, waits, random=1.0).complete(REQUEST)
-    assert waits.seconds == [11, 12]  # a tenth more than asked; 1.5 times the mean of 8 s
+async def test_jitter_lengthens_a_wait_and_never_shortens_it(at: At) -> None:
+    at.server.answers = [HttpFailure(429, retry_after="10"), HttpFailure(500), "ok"]
+    await at.open(random=1.0).complete(REQUEST)
+    assert at.waits.seconds == [11, 12]  # a tenth more than asked; 1.5 times the mean of 8 s
 
 
-@pytest.mark.parametrize("code", ["insufficient_quota", "billing_not_active"])
-async def test_a_spent_quota_is_not_waited_for(
-    wire: Wire, model_server: ModelServer, waits: Waits, code: str
-) -> None:
-    model_server.answers = [HttpFailure(429, "You exceeded your current quota", code=code)]
-    error = await refused_by(wire.open(model_server, waits))
-    assert "HTTP 429): You exceeded your current quota" in error.message
-    assert len(model_server.requests) == 1
+@with_litellm
+@pytest.mark.parametrize(
+    "failure",
+    [
+        HttpFailure(429, "You exceeded your current quota", code="insufficient_quota"),
+        HttpFailure(429, "You exceeded your current quota", code="billing_not_active"),
+        HttpFailure(500, "You exceeded your current quota", headers={"x-should-retry": "false"}),
+    ],
+)
+async def test_what_no_wait_mends_is_not_waited_for(at: At, failure: HttpFailure) -> None:
+    at.server.answers = [failure]
+    error = await refused_by(at.open())
+    assert f"HTTP {failure.status}" in error.message
+    assert error.message.endswith(": You exceeded your current quota")
+    assert len(at.server.requests) == 1
 
 
-async def test_a_server_that_says_not_to_retry_is_believed(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [HttpFailure(500, headers={"x-should-retry": "false"})]
-    await refused_by(wire.open(model_server, waits))
-    assert len(model_server.requests) == 1
-
-
+@with_litellm
 @pytest.mark.parametrize("code", ["content_filter", "content_policy_violation"])
-async def test_a_filter_before_the_model_is_a_refusal(
-    wire: Wire, model_server: ModelServer, waits: Waits, code: str
-) -> None:
-    model_server.answers = [HttpFailure(400, "filtered", code=code)]
-    reply = await wire.open(model_server, waits).complete(REQUEST)
-    assert (reply.text, reply.finish_reason, reply.prompt_tokens) == (
+async def test_a_filter_before_the_model_is_a_refusal(at: At, code: str) -> None:
+    at.server.answers = [HttpFailure(400, "filtered", code=code)]
+    reply = await at.open().complete(REQUEST)
+    assert (reply.text, reply.finish_reason, reply.cost.prompt_tokens) == (
         "",
         FinishReason.REFUSED,
         None,
@@ -361,10 +237,8 @@ async def test_a_filter_before_the_model_is_a_refusal(
         HTML,
         NO_JSON,
         Raw(b'{"answer": 42}'),
-        Raw(b"[1, 2]"),
         Raw(b"null"),
         Raw(b""),
-        Raw(b'"hello"'),
         Raw(b"[" * 100_000),
         Raw(b'{"a":' * 100_000),
         Raw(b'{"choices": "\xff"}'),
@@ -372,26 +246,22 @@ async def test_a_filter_before_the_model_is_a_refusal(
     ids=lambda answer: repr(answer.body[:14]),
 )
 @pytest.mark.usefixtures("no_collection")
-async def test_what_is_no_reply_is_said_to_be_none(
-    wire: Wire, model_server: ModelServer, waits: Waits, answer: Answer
-) -> None:
-    model_server.answers = [answer]
-    error = await refused_by(wire.open(model_server, waits))
-    assert f"{model_server.root}" in error.message
-    assert f"answers, but not as {wire.protocol} do" in error.message
+async def test_what_is_no_reply_is_said_to_be_none(at: At, answer: Answer) -> None:
+    at.server.answers = [answer]
+    error = await refused_by(at.open())
+    assert f"{at.server.root}" in error.message
+    assert f"answers, but not as {at.wire.protocol} do" in error.message
     assert "--base-url must end where" in error.hint
-    assert len(model_server.requests) == 1
+    assert len(at.server.requests) == 1
 
 
-async def test_an_error_under_a_good_status_counts_as_one(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
+async def test_an_error_under_a_good_status_counts_as_one(at: At) -> None:
     """Gateways answer like this when their own provider is down."""
     down = Raw(json.dumps({"error": {"message": "upstream is down", "code": 502}}).encode())
-    model_server.answers = [down, "ok"]
-    assert (await wire.open(model_server, waits).complete(REQUEST)).text == "ok"
-    model_server.answers = [Raw(b'{"error": {"message": "no such model", "code": 404}}')]
-    error = await refused_by(wire.open(model_server, waits))
+    at.server.answers = [down, "ok"]
+    assert (await at.open().complete(REQUEST)).text == "ok"
+    at.server.answers = [Raw(b'{"error": {"message": "no such model", "code": 404}}')]
+    error = await refused_by(at.open())
     assert "(HTTP 404): no such model" in error.message
 
 
@@ -403,7 +273,6 @@ PASSING_ERRORS = [
     {"error": {"message": "oops", "type": "server_error", "param": None, "code": None}},
     {"error": {"message": "full", "type": "tokens", "code": "rate_limit_exceeded"}},
     {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}},
-    {"error": {"message": "oops", "type": "InternalServerError", "code": 500}},
     {"error": {"message": "full", "status": "RESOURCE_EXHAUSTED"}},
     {"error": "Model is overloaded", "error_type": "overloaded"},
     {"object": "error", "message": "busy", "type": "ServiceUnavailableError", "code": 503},
@@ -419,37 +288,34 @@ LASTING_ERRORS = [
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize("body", PASSING_ERRORS)
 async def test_the_type_of_an_error_decides_and_not_the_status(
-    wire: Wire, model_server: ModelServer, waits: Waits, body: dict[str, Any], status: int
+    at: At, body: dict[str, Any], status: int
 ) -> None:
     """Gateways send the errors of others under a status of their own."""
-    model_server.answers = [Raw(json.dumps(body).encode(), status=status), "ok"]
+    at.server.answers = [Raw(json.dumps(body).encode(), status=status), "ok"]
     kind = str(body)
     generic = any(each in kind for each in ("api_error", "server_error", "InternalServer"))
     if status == 400 and generic:  # Ollama calls any error so
-        assert "HTTP 400" in (await refused_by(wire.open(model_server, waits))).message
+        assert "HTTP 400" in (await refused_by(at.open())).message
         return
-    assert (await wire.open(model_server, waits).complete(REQUEST)).text == "ok"
-    assert len(waits.told) == 1
-    assert status == 400 or "HTTP" not in waits.told[0]
+    assert (await at.open().complete(REQUEST)).text == "ok"
+    assert len(at.waits.told) == 1
+    assert status == 400 or "HTTP" not in at.waits.told[0]
 
 
 @pytest.mark.parametrize("status", [200, 400])
 @pytest.mark.parametrize(("body", "hint"), LASTING_ERRORS)
 async def test_an_error_that_stays_is_told_by_its_type(
-    wire: Wire,
-    model_server: ModelServer,
-    waits: Waits,
-    body: dict[str, Any],
-    hint: str,
-    status: int,
+    at: At, body: dict[str, Any], hint: str, status: int
 ) -> None:
-    model_server.answers = [Raw(json.dumps(body).encode(), status=status)]
-    error = await refused_by(wire.open(model_server, waits))
+    at.server.answers = [Raw(json.dumps(body).encode(), status=status)]
+    error = await refused_by(at.open())
     assert (
-        hint.replace("check A", f"check {'ANTHROPIC' if wire.protocol == 'Messages' else 'OPENAI'}")
+        hint.replace(
+            "check A", f"check {'ANTHROPIC' if at.wire.protocol == 'Messages' else 'OPENAI'}"
+        )
         in error.hint
     )
-    assert len(model_server.requests) == 1
+    assert len(at.server.requests) == 1
 
 
 async def test_a_choice_that_a_provider_broke_off_is_asked_again(
@@ -463,83 +329,46 @@ async def test_a_choice_that_a_provider_broke_off_is_asked_again(
 
 
 @pytest.mark.parametrize("code", ["²", "9" * 5000, "99999", "no_such_thing", "-500"])
-async def test_a_code_that_is_no_status_is_none(
-    wire: Wire, model_server: ModelServer, waits: Waits, code: str
-) -> None:
-    model_server.answers = [
+async def test_a_code_that_is_no_status_is_none(at: At, code: str) -> None:
+    at.server.answers = [
         Raw(json.dumps({"error": {"message": "upstream is odd", "code": code}}).encode())
     ]
-    error = await refused_by(wire.open(model_server, waits))
+    error = await refused_by(at.open())
     assert f"answers with the error '{code[:50]}" in error.message
     assert error.message.endswith(": upstream is odd")
-    assert len(model_server.requests) == 1
+    assert len(at.server.requests) == 1
 
 
-@pytest.mark.usefixtures("no_collection")
-async def test_an_error_that_nobody_can_read_has_its_status(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [Raw(b"[" * 100_000, status=400)]
-    assert "answers with HTTP 400" in (await refused_by(wire.open(model_server, waits))).message
-
-
-async def test_an_error_page_shows_no_markup(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [Raw(b"<html><title>oops</title></html>", "text/html", 502)]
-    error = await refused_by(wire.open(model_server, waits))
+async def test_an_error_page_shows_no_markup(at: At) -> None:
+    at.server.answers = [Raw(b"<html><title>oops</title></html>", "text/html", 502)]
+    error = await refused_by(at.open())
     assert "HTTP 502: Bad Gateway (6 tries)" in error.message
 
 
-async def test_a_servers_words_are_kept_short_and_in_one_line(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [HttpFailure(400, "line\n\x1b[31mred\t" + "x" * 1000)]
-    error = await refused_by(wire.open(model_server, waits))
+async def test_a_servers_words_are_kept_short_and_in_one_line(at: At) -> None:
+    at.server.answers = [HttpFailure(400, "line\n\x1b[31mred\t" + "x" * 1000)]
+    error = await refused_by(at.open())
     words = error.message.partition("HTTP 400: ")[2]
     assert words.startswith("line red xxx")
     assert len(words) == 300
 
 
-async def test_a_key_at_the_edge_of_what_is_shown_is_hidden_whole(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [HttpFailure(400, "x" * 295 + wire.key)]
-    error = await refused_by(wire.open(model_server, waits))
-    assert wire.key[:4] not in error.message
+async def test_a_key_at_the_edge_of_what_is_shown_is_hidden_whole(at: At) -> None:
+    at.server.answers = [HttpFailure(400, "x" * 295 + at.wire.key)]
+    error = await refused_by(at.open())
+    assert at.wire.key[:4] not in error.message
 
 
-async def test_a_server_that_never_answers_is_asked_twice(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [Stall()]
-    error = await refused_by(wire.open(model_server, waits, timeout_s=0.2))
+@with_litellm
+async def test_a_server_that_never_answers_is_asked_twice(at: At) -> None:
+    at.server.answers = [Stall()]
+    error = await refused_by(at.open(timeout_s=0.2))
     assert "did not answer within 0.2 s (2 tries)" in error.message
     assert "--request-timeout" in error.hint
-    assert waits.told == [f"{wire.model}: no answer in time, tried again in 2 s"]
+    assert at.waits.told == [f"{at.wire.model}: no answer in time, tried again in 2 s"]
 
 
-async def test_a_reply_that_trickles_in_without_end_times_out(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    """The SDKs' timeouts are for the pause between two bytes."""
-    model_server.answers = [Trickle(pause_s=0.02)]
-    async with asyncio.timeout(20):
-        error = await refused_by(wire.open(model_server, waits, timeout_s=0.3))
-    assert "did not answer within 0.3 s" in error.message
-
-
-async def test_a_stalled_request_that_is_released_is_answered(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [Stall(then="at last")]
-    task = asyncio.create_task(wire.open(model_server, waits).complete(REQUEST))
-    while not model_server.requests:
-        await asyncio.sleep(0.005)
-    model_server.release()
-    assert (await task).text == "at last"
-
-
+@with_litellm
 async def test_an_address_where_nobody_listens_is_given_up_soon(wire: Wire, waits: Waits) -> None:
     server = ModelServer()
     server.close()
@@ -577,14 +406,15 @@ async def test_a_server_that_answered_before_is_waited_for(wire: Wire, waits: Wa
     assert len(waits.told) == len(OWN_WAITS_S)  # of the same outage
 
 
+@with_litellm
 @pytest.mark.parametrize("answer", [HttpFailure(429, retry_after="600"), Stall()])
 async def test_a_cancellation_ends_at_once_what_waits(
     wire: Wire, model_server: ModelServer, answer: Answer
 ) -> None:
     model_server.answers = [answer]
     told: list[str] = []
-    access = Access(base_url=model_server.base_url, api=wire.api, on_retry=told.append)
-    task = asyncio.create_task(language_model(wire.model, access).complete(REQUEST))
+    access = ModelAccess(base_url=model_server.base_url, api=wire.api, on_retry=told.append)
+    task = asyncio.create_task(Patient(wire.model, access).complete(REQUEST))
     while not (told or (isinstance(answer, Stall) and model_server.requests)):
         await asyncio.sleep(0.005)
     started = time.monotonic()
@@ -595,42 +425,27 @@ async def test_a_cancellation_ends_at_once_what_waits(
     assert len(model_server.requests) == 1
 
 
+@with_litellm
 @pytest.mark.parametrize("exempt", ["", "example.com"])
 async def test_no_proxy_stands_between_us_and_this_machine(
-    wire: Wire,
-    model_server: ModelServer,
-    waits: Waits,
-    monkeypatch: pytest.MonkeyPatch,
-    exempt: str,
+    at: At, monkeypatch: pytest.MonkeyPatch, exempt: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as proxy:
         for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
             monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.getsockname()[1]}")
         for name in ("NO_PROXY", "no_proxy"):
             monkeypatch.setenv(name, exempt)
-        model_server.answers = ["ok"]
-        assert (await wire.open(model_server, waits, timeout_s=2).complete(REQUEST)).text == "ok"
-
-
-async def test_what_a_fault_within_an_except_block_says_is_its_own(
-    wire: Wire, model_server: ModelServer, waits: Waits
-) -> None:
-    """Python hangs an earlier error on every later one; only the later one is explained."""
-    model_server.answers = [HttpFailure(400, "the first"), NO_JSON]
-    model = wire.open(model_server, waits)
-    try:
-        await model.complete(REQUEST)
-    except LanguageModelError:
-        assert "the first" not in (await refused_by(model)).message
+        at.server.answers = ["ok"]
+        assert (await at.open(timeout_s=2).complete(REQUEST)).text == "ok"
 
 
 def test_a_closed_model_leaves_nothing_to_an_event_loop_that_is_gone(
-    wire: Wire, model_server: ModelServer, waits: Waits, caplog: pytest.LogCaptureFixture
+    at: At, caplog: pytest.LogCaptureFixture
 ) -> None:
-    model_server.answers = ["a reply"]
+    at.server.answers = ["a reply"]
 
     async def asked_once() -> None:
-        model = wire.open(model_server, waits)
+        model = at.open()
         await model.complete(REQUEST)
         await model.close()
 

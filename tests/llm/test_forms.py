@@ -9,12 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from model_access import Waits
-from model_server import Asked, HttpFailure, ModelServer, Raw
-from test_clients import REQUEST, WIRES, refused_by
+from model_access import REQUEST, WIRES, Patient, Waits
+from model_server import Asked, HttpFailure, ModelServer
 
 from eureka_agent.llm.interface import LanguageModelError, message_key
-from eureka_agent.llm.registry import language_model
 
 BOUND = replace(REQUEST, max_tokens=500)
 MERGED = "you design\n\na reward, please"
@@ -34,9 +32,7 @@ def has(name: str) -> Callable[[Asked], bool]:
     [
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use"
         " 'max_completion_tokens' instead.",
-        "Unrecognized request argument supplied: max_tokens",
         'json: unknown field "max_tokens"',
-        "property 'max_tokens' is unsupported",
         "Extra inputs are not permitted, field: 'max_tokens'",
     ],
 )
@@ -52,19 +48,6 @@ async def test_the_bound_on_tokens_has_another_name(
     assert "max_tokens" not in second
     assert waits.seconds == [], "it is asked at once"
     assert waits.told == ["openai/tiny refuses max_tokens: asked in another form"]
-
-
-async def test_a_list_of_details_names_the_field(model_server: ModelServer, waits: Waits) -> None:
-    detail = [
-        {
-            "type": "extra_forbidden",
-            "loc": ["body", "max_tokens"],
-            "msg": "Extra inputs are not permitted",
-        }
-    ]
-    refusal = Raw(json.dumps({"detail": detail}).encode(), status=422)
-    model_server.answers = lambda asked: refusal if "max_tokens" in asked.body else "ok"
-    assert (await WIRES["chat"].open(model_server, waits).complete(BOUND)).text == "ok"
 
 
 @pytest.mark.parametrize(
@@ -104,8 +87,6 @@ SYSTEM_REFUSALS = [
     (400, "System role not supported"),
     (500, "Value is not callable: null at row 1: System role not supported"),
     (400, "Conversation roles must alternate user/assistant/user/assistant/..."),
-    (400, 'Error rendering prompt with jinja template: "Only user and assistant roles are'),
-    (400, "Developer instruction is not enabled for models/gemma-3-27b-it"),
     (400, "This model doesn't support system messages. Try again without a system message"),
     (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
     (422, "Unexpected role 'system' after role 'assistant'"),
@@ -120,7 +101,7 @@ async def test_a_system_message_goes_before_the_first_turn(
 ) -> None:
     model_server.answers = refusing(lambda asked: bool(asked.system), words, status)
     if wire == "litellm":
-        model = language_model("deepseek/tiny", waits.access(model_server.base_url))
+        model = Patient("deepseek/tiny", waits.access(model_server.base_url))
     else:
         model = WIRES[wire].open(model_server, waits)
     key = message_key(model.name, REQUEST)
@@ -158,12 +139,3 @@ async def test_a_temperature_that_a_person_chose_is_not_left_out(
         await model.complete(replace(REQUEST, temperature=0.7))
     assert "another --temperature, or without" in caught.value.hint
     assert len(model_server.requests) == 1
-
-
-async def test_a_server_that_is_never_content_is_not_asked_for_ever(
-    model_server: ModelServer, waits: Waits
-) -> None:
-    model_server.answers = [HttpFailure(400, "System role not supported")]
-    error = await refused_by(WIRES["chat"].open(model_server, waits))
-    assert "System role not supported" in error.message
-    assert len(model_server.requests) == 2

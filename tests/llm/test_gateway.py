@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
 from model_server import Asked, HttpFailure, ModelServer
 from scripted_models import DictionaryStore, ScriptedModel
 
+from eureka_agent.journal.progress import RequestEnded, RequestStarted
+from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.budget import Budget, BudgetSpentError, Limits
+from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
     ChatMessage,
@@ -20,8 +23,6 @@ from eureka_agent.llm.interface import (
     Role,
 )
 from eureka_agent.llm.prices import Price
-from eureka_agent.llm.registry import Access, language_model
-from eureka_agent.records import Message
 
 REQUEST = CompletionRequest(
     messages=(ChatMessage("user", "a reward, please"),), role=Role.REVIEWER, attempt="1-01"
@@ -67,17 +68,6 @@ async def test_the_same_request_is_made_once_also_by_two_at_the_same_time() -> N
     assert len(model.requests) == 1
 
 
-async def test_two_samples_of_one_prompt_are_two_requests() -> None:
-    model = ScriptedModel()
-    await asyncio.gather(
-        *(
-            gateway(DictionaryStore()).ask(model, replace(REQUEST, sample=sample))
-            for sample in range(2)
-        )
-    )
-    assert len(model.requests) == 2
-
-
 async def test_no_more_requests_at_a_time_than_were_asked_for() -> None:
     model, shared = ScriptedModel(), gateway(DictionaryStore(), concurrency=3)
     await asyncio.gather(
@@ -114,6 +104,7 @@ async def test_replies_that_do_not_come_are_given_up() -> None:
 async def test_a_failure_is_told_stored_nowhere_and_may_be_tried_again() -> None:
     class Failing:
         name = "openai/tiny"
+        retries = None
 
         async def complete(self, request: CompletionRequest) -> Completion:
             raise LanguageModelError("no such model")
@@ -151,46 +142,41 @@ async def test_keys_are_struck_from_what_is_stored(monkeypatch: pytest.MonkeyPat
     assert "secret" not in next(iter(store.messages.values())).model_dump_json()
 
 
-async def test_half_characters_do_not_stop_a_run() -> None:
-    store = DictionaryStore()
-    message = await gateway(store).ask(
-        ScriptedModel(reply=lambda request: "half \ud83d of one"), REQUEST
-    )
-    assert message.reply == "half ? of one"
-    assert message.model_dump_json()
-
-
 async def test_a_request_is_told_of_when_it_is_sent_and_when_its_reply_is_stored() -> None:
     store, told = DictionaryStore(), []
 
-    def on_request(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
-        told.append(("sent", model, request.attempt))
-        return lambda reply: told.append(("ended", reply, len(store.messages)))
+    def observer(entry: RequestStarted | RequestEnded) -> None:
+        if isinstance(entry, RequestStarted):
+            told.append(("sent", entry.model, entry.purpose))
+        else:
+            told.append(("ended", entry.cost, len(store.messages)))
 
     model = ScriptedModel(held=True)
-    watched = Gateway(store, Budget(Limits(), {}), 1, on_request)
+    watched = Gateway(store, Budget(Limits(), {}), 1, observer)
     both = asyncio.gather(
         *(watched.ask(model, replace(REQUEST, sample=sample)) for sample in range(2))
     )
     await until(1, model)
-    assert told == [("sent", "openai/tiny", "1-01")]  # the other one waits for a place
+    sent = ("sent", "openai/tiny", "review of 1-01")
+    assert told == [sent]  # the other one waits for a place
     model.let_go()
     first, second = await both
-    assert told[1:] == [("ended", first, 1), ("sent", "openai/tiny", "1-01"), ("ended", second, 2)]
+    assert told[1:] == [("ended", first.cost, 1), sent, ("ended", second.cost, 2)]
     await watched.ask(model, REQUEST)  # it is in the store
     assert len(told) == 4
 
 
 async def test_a_request_without_a_reply_has_ended_too() -> None:
-    told: list[Message | None] = []
+    told: list[Any] = []
 
     def fails(request: CompletionRequest) -> str:
         raise LanguageModelError("no such model")
 
-    shared = Gateway(DictionaryStore(), Budget(Limits(), {}), 1, lambda model, request: told.append)
+    shared = Gateway(DictionaryStore(), Budget(Limits(), {}), 1, told.append)
     with pytest.raises(LanguageModelError):
         await shared.ask(ScriptedModel(reply=fails), REQUEST)
-    assert told == [None]
+    assert [type(each) for each in told] == [RequestStarted, RequestEnded]
+    assert told[1].cost is None
 
 
 async def test_only_what_is_under_way_is_waited_for_and_nothing_is_tried_again(
@@ -205,7 +191,7 @@ async def test_only_what_is_under_way_is_waited_for_and_nothing_is_tried_again(
 
     told: list[str] = []
     model = language_model(
-        "openai/tiny", Access(base_url=model_server.base_url, on_retry=told.append)
+        "openai/tiny", ModelAccess(base_url=model_server.base_url, on_retry=told.append)
     )
     shared, late = gateway(DictionaryStore()), gateway(DictionaryStore())
     # one pauses for 2 to 6 s by now, the other is under way when the gateway is left, and fails then

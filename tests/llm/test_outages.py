@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,14 +13,13 @@ from model_server import Asked, HttpFailure, ModelServer, Stall
 from outage_clock import TRIES, Clock, Search
 from scripted_models import DictionaryStore, ScriptedModel
 
-from eureka_agent.llm.breaker import ProbePolicy
+from eureka_agent.llm.breaker import RetryPolicy
 from eureka_agent.llm.budget import Budget, Limits
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import (
     ChatMessage,
     CompletionRequest,
     LanguageModelError,
-    Message,
 )
 
 REQUEST = CompletionRequest(messages=(ChatMessage("user", "a reward, please"),), attempt="1-01")
@@ -30,6 +29,13 @@ BUSY = HttpFailure(503, "overloaded")
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+async def search(model_server: ModelServer, clock: Clock) -> AsyncIterator[Search]:
+    found = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
+    yield found
+    await found.model.close()
 
 
 def numbered(count: int) -> list[CompletionRequest]:
@@ -61,14 +67,13 @@ class Switch:
 
 
 async def test_requests_wait_one_tries_and_all_go_on(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
     model_server.answers = switch = Switch()
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     switch.out_for = TRIES + 3
     first, *others = numbered(6)
     asking = [asyncio.create_task(search.gateway.ask(search.model, first))]
-    await until(lambda: search.guard.is_out)
+    await until(lambda: search.retries.is_out)
     switch.most_at_once = 0
     asking += [asyncio.create_task(search.gateway.ask(search.model, each)) for each in others]
     replies = await asyncio.gather(*asking)
@@ -85,30 +90,12 @@ async def test_requests_wait_one_tries_and_all_go_on(
         "openai/tiny still does not answer (HTTP 503), tried again in 240 s",
         "openai/tiny answers again after 450 s: its requests go on",
     ]
-    await search.model.close()
-
-
-async def test_during_an_outage_one_request_at_a_time_is_made(
-    model_server: ModelServer, clock: Clock
-) -> None:
-    model_server.answers = switch = Switch()
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
-    clock.runs.clear()
-    asking = [asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(5)]
-    await until(lambda: search.guard.is_out and search.gateway.under_way == 0)
-    switch.most_at_once = 0
-    clock.runs.set()
-    failed = await asyncio.gather(*asking, return_exceptions=True)
-    assert switch.most_at_once == 1
-    assert all(isinstance(each, LanguageModelError) for each in failed)
-    await search.model.close()
 
 
 async def test_at_the_limit_all_fail_with_the_servers_error_after_a_last_try(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
     model_server.answers = [BUSY]
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     failed = await asyncio.gather(
         *(search.gateway.ask(search.model, each) for each in numbered(3)), return_exceptions=True
     )
@@ -126,12 +113,13 @@ async def test_at_the_limit_all_fail_with_the_servers_error_after_a_last_try(
     model_server.answers = ["a reply"]
     assert (await search.gateway.ask(search.model, REQUEST)).reply == "a reply"
     assert clock.now == 1600
-    assert not search.guard.is_out
+    assert not search.retries.is_out
     assert search.told[-1] == "openai/tiny answers again after 10 min: its requests go on"
-    await search.model.close()
 
 
-async def test_the_last_try_is_at_the_limit(model_server: ModelServer, clock: Clock) -> None:
+async def test_the_last_try_is_at_the_limit(
+    search: Search, model_server: ModelServer, clock: Clock
+) -> None:
     tried: list[float] = []
 
     def answer(asked: Asked) -> HttpFailure:
@@ -139,12 +127,10 @@ async def test_the_last_try_is_at_the_limit(model_server: ModelServer, clock: Cl
         return BUSY
 
     model_server.answers = answer
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     with pytest.raises(LanguageModelError):
         await search.gateway.ask(search.model, REQUEST)
     # 30, 30 + 60, 90 + 120, 210 + 240; the next one would be at 930 s
     assert tried == [0.0] * TRIES + [30.0, 90.0, 210.0, 450.0, 600.0]
-    await search.model.close()
 
 
 async def test_other_models_have_places_and_room_in_the_budget_meanwhile(
@@ -155,10 +141,10 @@ async def test_other_models_have_places_and_room_in_the_budget_meanwhile(
     search = Search(clock, clock.breakers(), model_server.base_url, store=store)
     # each reserves 16,000 tokens at most, so there is room for a single request in flight
     budget = Budget(Limits(tokens=20_000), {})
-    gateway = Gateway(store, budget, 1, guards={search.model.name: search.guard})
+    gateway = Gateway(store, budget, 1)
     clock.runs.clear()
     waiting = asyncio.create_task(gateway.ask(search.model, REQUEST))
-    await until(lambda: search.guard.is_out and gateway.under_way == 0)
+    await until(lambda: search.retries.is_out and gateway.under_way == 0)
     async with asyncio.timeout(5):
         other = await gateway.ask(ScriptedModel("anthropic/other"), REQUEST)
     assert other.reply == "a reply"
@@ -178,30 +164,26 @@ async def test_other_models_have_places_and_room_in_the_budget_meanwhile(
     ],
 )
 async def test_what_no_wait_mends_is_told_at_once(
-    model_server: ModelServer, clock: Clock, failure: HttpFailure, message: str
+    search: Search, model_server: ModelServer, clock: Clock, failure: HttpFailure, message: str
 ) -> None:
     model_server.answers = [failure]
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     with pytest.raises(LanguageModelError, match=message):
         await search.gateway.ask(search.model, REQUEST)
     assert (len(model_server.requests), clock.now, search.told) == (1, 1000, [])
-    await search.model.close()
 
 
 async def test_a_permanent_failure_in_an_outage_is_told_to_all_that_wait(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
     model_server.answers = [BUSY]
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     clock.runs.clear()
     asking = [asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(2)]
-    await until(lambda: search.guard.is_out and search.gateway.under_way == 0)
+    await until(lambda: search.retries.is_out and search.gateway.under_way == 0)
     model_server.answers = [HttpFailure(401)]
     clock.runs.set()
     failed = await asyncio.gather(*asking, return_exceptions=True)
     assert ["does not accept the key" in str(error) for error in failed] == [True, True]
     assert clock.now == 1030
-    await search.model.close()
 
 
 async def test_an_address_that_never_answered_is_no_outage_and_one_that_did_is(
@@ -220,7 +202,7 @@ async def test_an_address_that_never_answered_is_no_outage_and_one_that_did_is(
         await search.gateway.ask(search.model, replace(REQUEST, sample=1))
     assert clock.now == 1600
     # a search that shares its breaker with one that was answered takes its word
-    known.guard.answered()
+    known.retries.breaker.reached = True
     fresh = Search(clock, breakers, server.base_url, store=DictionaryStore(), limit_s=60)
     with pytest.raises(LanguageModelError, match="out for 60 s"):
         await fresh.gateway.ask(fresh.model, REQUEST)
@@ -249,9 +231,9 @@ async def test_searches_share_an_outage_and_each_keeps_its_own_limit(
     elsewhere = Search(clock, breakers, model_server.root, store=store, name="openai/other")
     clock.runs.clear()
     one = asyncio.create_task(patient.gateway.ask(patient.model, REQUEST))
-    await until(lambda: patient.guard.is_out and patient.gateway.under_way == 0)
-    assert hasty.guard.is_out
-    assert not elsewhere.guard.is_out
+    await until(lambda: patient.retries.is_out and patient.gateway.under_way == 0)
+    assert hasty.retries.is_out
+    assert not elsewhere.retries.is_out
     two = asyncio.create_task(hasty.gateway.ask(hasty.model, REQUEST))
     await until(lambda: bool(hasty.told))
     assert len(model_server.requests) == TRIES  # the second search need not find out
@@ -267,15 +249,14 @@ async def test_searches_share_an_outage_and_each_keeps_its_own_limit(
 
 
 async def test_a_stop_ends_requests_that_wait_and_another_one_tries(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
     model_server.answers = [BUSY]
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     clock.runs.clear()
     first, second = (
         asyncio.create_task(search.gateway.ask(search.model, each)) for each in numbered(2)
     )
-    await until(lambda: search.guard.is_out and search.gateway.under_way == 0)
+    await until(lambda: search.retries.is_out and search.gateway.under_way == 0)
     first.cancel()
     await asyncio.wait({first})
     assert first.cancelled()
@@ -283,14 +264,12 @@ async def test_a_stop_ends_requests_that_wait_and_another_one_tries(
     clock.runs.set()
     assert (await second).reply == "a reply"
     await search.gateway.finish()
-    await search.model.close()
 
 
 async def test_a_request_that_alone_fails_gives_up_though_others_are_answered(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
     model_server.answers = lambda asked: BUSY if "poison" in asked.prompt else "a reply"
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
     poison = replace(REQUEST, messages=(ChatMessage("user", "poison"),))
     doomed = asyncio.create_task(search.gateway.ask(search.model, poison))
     sample = 0
@@ -301,31 +280,24 @@ async def test_a_request_that_alone_fails_gives_up_though_others_are_answered(
     with pytest.raises(LanguageModelError, match="HTTP 503"):
         doomed.result()
     assert 1600 <= clock.now < 1700
-    await search.model.close()
 
 
 async def test_a_view_sees_one_request_however_often_it_is_tried(
-    model_server: ModelServer, clock: Clock
+    search: Search, model_server: ModelServer, clock: Clock
 ) -> None:
-    told: list[Message | str | None] = []
-
-    def on_request(model: str, request: CompletionRequest) -> Callable[[Message | None], None]:
-        told.append("sent")
-        return told.append
-
+    told: list[Any] = []
     model_server.answers = switch = Switch()
-    search = Search(clock, clock.breakers(), model_server.base_url, store=DictionaryStore())
-    guards = {search.model.name: search.guard}
-    gateway = Gateway(DictionaryStore(), Budget(Limits(), {}), 8, on_request, guards=guards)
+    gateway = Gateway(DictionaryStore(), Budget(Limits(), {}), 8, told.append)
     switch.out_for = TRIES + 1
     reply = await gateway.ask(search.model, REQUEST)
-    assert told == ["sent", reply]
+    started, ended = told
+    assert (started.model, ended.request, ended.cost) == ("openai/tiny", started, reply.cost)
     switch.out_for = 10**9
     with pytest.raises(LanguageModelError):
         await gateway.ask(search.model, replace(REQUEST, sample=1))
-    assert told == ["sent", reply, "sent", None]
-    await search.model.close()
+    assert told[3].request == told[2] != started
+    assert (len(told), told[3].cost) == (4, None)
 
 
 def test_a_wall_clock_that_jumps_does_not_matter() -> None:
-    assert ProbePolicy().now is time.monotonic
+    assert RetryPolicy().clock is time.monotonic

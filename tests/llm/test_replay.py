@@ -49,7 +49,7 @@ async def recording(tmp_path: Path) -> Recording:
 
 async def test_the_same_request_gets_the_same_reply_and_costs_nothing(recording: Recording) -> None:
     reply = await ReplayModel("openai/tiny", recording).complete(request("2-02", 2.5))
-    assert (reply.text, reply.prompt_tokens, reply.completion_tokens) == (
+    assert (reply.text, reply.cost.prompt_tokens, reply.cost.completion_tokens) == (
         "reply to 2-02 ✓\u2028\u0085\x0c",
         0,
         0,
@@ -124,11 +124,3 @@ def test_a_file_that_is_no_recording(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(RunFolderError, match=r"broken\.jsonl' is no recording"):
         read_recording(path)
-
-
-def test_a_file_with_a_message_is_a_recording(tmp_path: Path) -> None:
-    path = tmp_path / "whole.jsonl"
-    path.write_text(
-        '{"settings": {}}\n' + json.dumps({**MESSAGE, "finish_reason": "stop", "cost": {}})
-    )
-    assert list(read_recording(path).messages) == ["a"]

@@ -22,7 +22,7 @@ def plain(colour: tuple[int, int, int], size: tuple[int, int] = (96, 64)) -> Pic
 
 def test_a_video_holds_every_picture_at_its_time(tmp_path: Path) -> None:
     path = tmp_path / "video.mp4"
-    video = Mp4(path, (96, 64), 30)
+    video = Mp4(path, 30)
     for colour in COLOURS:
         for _ in range(10):
             video.add(plain(colour))
@@ -42,7 +42,7 @@ def test_a_video_holds_every_picture_at_its_time(tmp_path: Path) -> None:
 
 def test_a_browser_can_begin_before_the_video_has_come(tmp_path: Path) -> None:
     path = tmp_path / "video.mp4"
-    video = Mp4(path, (96, 64), 30)
+    video = Mp4(path, 30)
     for _ in range(5):
         video.add(plain(COLOURS[0]))
     video.close()
@@ -51,7 +51,7 @@ def test_a_browser_can_begin_before_the_video_has_come(tmp_path: Path) -> None:
 
 
 def test_a_gif_is_the_beginning_at_ten_pictures_a_second() -> None:
-    gif = Gif((1280, 64), 30, 2.0)
+    gif = Gif(30, 2.0)
     for number in range(90):  # 3 s, of which 2 are taken
         gif.add(plain((2 * number, 0, 0), (1280, 64)))
     with Image.open(io.BytesIO(gif.content())) as image:

@@ -7,15 +7,17 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from eureka_agent.rendering.film import Episode, scenes, shown_steps
-from eureka_agent.rendering.strip import (
+from eureka_agent.rendering.film import (
     HEADER_PIXELS,
     ROW_PIXELS,
     TOTAL,
-    Curve,
+    Episode,
     Strip,
+    StripCurve,
     largest_terms,
+    scenes,
     shared_limits,
+    shown_steps,
 )
 
 HELD = 15
@@ -114,7 +116,7 @@ def cursor(strip: Strip, step: int) -> int:
 
 
 def test_the_cursor_moves_with_the_time() -> None:
-    curve = Curve("reward", np.linspace(0.0, 1.0, 100), "", (0.0, 1.0))
+    curve = StripCurve("reward", np.linspace(0.0, 1.0, 100), "", (0.0, 1.0))
     strip = Strip(320, [curve], 1, 0.1)
     begin, middle, end = (cursor(strip, step) for step in (0, 50, 100))
     assert middle - begin == pytest.approx((end - begin) / 2, abs=1)
@@ -127,7 +129,7 @@ def test_the_cursor_moves_with_the_time() -> None:
 
 def test_a_strip_stands_values_that_are_no_numbers_and_long_names() -> None:
     values = np.array([1.0, np.nan, np.inf, -np.inf])
-    curve = Curve("a_name_" * 30, values, "m/s", shared_limits([values]))
+    curve = StripCurve("a_name_" * 30, values, "m/s", shared_limits([values]))
     strip = Strip(200, [curve], 3, 0.1)
     shapes = {strip.picture(step, "left the track").shape for step in range(5)}
     assert shapes == {(HEADER_PIXELS + 3 * ROW_PIXELS, 200, 3)}

@@ -128,9 +128,7 @@ def test_drawing_changes_no_result(ball: type[Ball]) -> None:
     assert drawn.joint_positions.abs().max() > 0.0
 
 
-def test_without_a_library_one_line_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_a_library_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MUJOCO_GL", raising=False)
     monkeypatch.setattr(mujoco_pictures, "_BACK_ENDS", {"egl": ("libno_such_egl.so.1",)})
     with pytest.raises(RenderingError, match="no EGL, no OSMesa") as caught:

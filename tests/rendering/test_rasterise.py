@@ -9,17 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from eureka_agent.rendering.pictures import RenderingError
-from eureka_agent.rendering.rasterise import rasterise
-from eureka_agent.simulation.drawing import (
-    Circle,
-    Drawing,
-    Label,
-    Line,
-    Polygon,
-    Shape,
-    rectangle,
-)
+from eureka_agent.rendering.pictures import RenderingError, rasterise
+from eureka_agent.simulation.drawing import Circle, Drawing, Label, Line, Polygon, Shape, rectangle
 
 RED = "#ff0000"
 SIZE = (80, 60)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 
-from eureka_agent.rendering.pictures import Picture, RenderingError
-from eureka_agent.rendering.sources import drawable, fitted, pictures_of
+from eureka_agent.rendering.pictures import Picture, RenderingError, drawable, fitted, pictures_of
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 
 SIZE = (160, 120)

@@ -36,7 +36,7 @@ from eureka_agent.journal.progress import (
     TrainingQueued,
     TrainingRetried,
 )
-from eureka_agent.llm.gateway import purpose, request_observer
+from eureka_agent.llm.gateway import purpose
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest, Role
 from eureka_agent.records import Attempt, Cost, Operator, RunStatus, Score, Stage, TaskDescription
 from eureka_agent.report import live
@@ -428,8 +428,3 @@ def test_the_time_passes_for_a_log_without_entries(
 def test_a_request_says_what_for(role: Role, attempt: str, words: str) -> None:
     asked = CompletionRequest(messages=(ChatMessage("user", "x"),), role=role, attempt=attempt)
     assert purpose(asked) == words
-    told: list[BaseEntry] = []
-    end = request_observer(told.append)("openai/tiny", asked)
-    end(None)
-    request = RequestStarted(number=0, model="openai/tiny", purpose=words)
-    assert told == [request, RequestEnded(request=request, cost=None)]

@@ -32,9 +32,9 @@ from eureka_agent.sandbox.inbox import (
     check_state,
     check_trajectories,
 )
+from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.training.policy import load_policy
 from eureka_agent.training.snapshot import load_snapshot
-from eureka_agent.training.trajectory_files import load_trajectories
 
 
 def pieces(content: bytes, size: int = 7) -> Callable[[int], Awaitable[bytes]]:

@@ -17,7 +17,7 @@ from script_wall import ScriptWall
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.protocol.commands import DryRun
 from eureka_agent.protocol.events import Prepared
 from eureka_agent.sandbox import process_wall
@@ -127,7 +127,7 @@ from pathlib import Path
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 
 async def main():
     dry_runner = DryRunner(choose_wall("auto"), Problem("cartpole"), Path(sys.argv[1]), 600.0)

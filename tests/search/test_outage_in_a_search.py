@@ -13,7 +13,7 @@ from scripted_search import ScriptedSearch, TableTrials
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.llm_designer import LanguageModelDesigner
-from eureka_agent.llm.configured_model import ConfiguredModel
+from eureka_agent.llm.gateway import ConfiguredModel
 
 SETTINGS: dict[str, Any] = {
     "iterations": 3,

@@ -12,8 +12,7 @@ from training_pool import TrainingPool
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.fleet import Fleet
-from eureka_agent.fleet.jobs import Population
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Population, Problem
 from eureka_agent.records import TaskDescription, VariableSpec
 from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessWall

@@ -17,7 +17,7 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.llm_designer import opening
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.journal.entries import FinalTrained, Notice
 from eureka_agent.llm.prompts import system_message, task_text
 from eureka_agent.records import FinalTraining

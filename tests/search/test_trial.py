@@ -15,8 +15,7 @@ from training_pool import TrainingPool
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.jobs import TrainingResult
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem, TrainingResult
 from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.journal.progress import TrainingEnded
 from eureka_agent.sandbox.process_wall import ProcessWall

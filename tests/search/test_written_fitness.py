@@ -93,6 +93,7 @@ class SlowModel:
     """Answers when it is let."""
 
     name = "openai/tiny"
+    retries = None
 
     def __init__(self) -> None:
         self.asked, self.may_answer = asyncio.Event(), asyncio.Event()
@@ -100,9 +101,7 @@ class SlowModel:
     async def complete(self, request: CompletionRequest) -> Completion:
         self.asked.set()
         await self.may_answer.wait()
-        return Completion(
-            text="paid for", finish_reason=FinishReason.STOP, prompt_tokens=9, completion_tokens=2
-        )
+        return Completion(text="paid for", finish_reason=FinishReason.STOP)
 
 
 class DescribedTask:

@@ -18,12 +18,12 @@ from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.records import WrittenFitness
 from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.training.trajectory_files import load_trajectories
+from eureka_agent.training.evaluation import load_trajectories
 
 PROGRESS = WrittenFitness(
     sentence="bring the puck nearer to the middle",

@@ -156,7 +156,7 @@ def test_fitness_and_rewards_may_name_constants_and_call_helpers(write_folder: W
         (
             HUMAN,
             "position - previous_position",
-            "gain * saturate(position - previous_position, -1.0, 1.0)",
+            "gain * tensor_clamp(position - previous_position, -1.0, 1.0)",
         ),
     )
     assert failures(check_environment(str(folder))) == {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from eureka_agent.training.adam import StackedAdam
+from eureka_agent.training.update import StackedAdam
 
 
 def test_every_member_steps_like_an_adam_of_its_own() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from eureka_agent.training.advantages import generalized_advantages
+from eureka_agent.training.update import generalized_advantages
 
 
 def plain(

@@ -7,7 +7,7 @@ import torch
 
 from eureka_agent.records import CurvePoint
 from eureka_agent.summaries import checkpoint_iterations
-from eureka_agent.training.checkpoints import CheckpointKeeper
+from eureka_agent.training.snapshot import CheckpointKeeper
 
 
 def point(env_steps: int, fitness: float | None, episodes: int, reward: float = 0.0) -> CurvePoint:

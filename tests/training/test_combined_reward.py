@@ -12,7 +12,7 @@ import torch
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.task import Variable
-from eureka_agent.training.combined_reward import SignCombination, sparse_reward
+from eureka_agent.training.member_rewards import SignCombination, sparse_reward
 from eureka_agent.training.reward import RewardFunction
 
 VARIABLES = (

@@ -19,7 +19,7 @@ from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies, evaluate_policy
 from eureka_agent.training.policy import Policy, load_policy
-from eureka_agent.training.population import Population
+from eureka_agent.training.population import StackedMembers
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import (
@@ -29,7 +29,7 @@ from eureka_agent.training.trainer import (
     Trainer,
     TrainerEvent,
 )
-from eureka_agent.training.untrained import UntrainedPolicy
+from eureka_agent.worker.evaluation_job import UntrainedPolicy
 
 RAIL_TASK = Task(
     sentence="stay in the middle",
@@ -106,7 +106,7 @@ def test_a_training_goes_on_from_its_snapshot_bit_for_bit(
 def test_a_reward_reads_the_choices_that_were_made(
     settings: TrainingSettings, rail: type[VecTask]
 ) -> None:
-    population = Population(rail(2 * 7), settings, 2)
+    population = StackedMembers(rail(2 * 7), settings, 2)
     for member in range(2):
         population.start(member, member)
     rollout = population.collect(range(2), 2, ("actions", "previous_actions"))

@@ -95,7 +95,7 @@ def test_of_equally_likely_choices_the_figures_are_known() -> None:
 def test_samples_are_as_frequent_as_they_are_likely(choices: tuple[int, ...]) -> None:
     distribution, count = Categorical(choices), 200_000
     logits = 1.5 * torch.randn(distribution.num_outputs, generator=generator(3))
-    noise = torch.empty(count, distribution.noise_size)
+    noise = torch.empty(count, distribution.num_outputs)
     distribution.draw_noise(generator(4), out=noise)
     assert bool(noise.isfinite().all())
     actions = distribution.sample(logits.expand(count, -1), noise)

@@ -118,7 +118,8 @@ def test_an_observation_that_no_reward_reads_is_looked_at_as_well(
         EnvironmentFaultError, match=r"the observation, column 1 is nan in step 5 of an episode"
     ) as caught:
         train(folder, small_settings)
-    assert f"line {line_of((folder / 'env.py').read_text(), broken)}: " in caught.value.message
+    line = line_of((folder / "env.py").read_text(), "def compute_observations")
+    assert f"line {line}: " in caught.value.message
 
 
 def test_a_start_state_that_is_no_number_is_said_to_be_a_reset_s(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from eureka_agent.task import FitnessReduction
-from eureka_agent.training.episodes import EpisodeTracker
+from eureka_agent.training.fitness import EpisodeTracker
 
 FITNESS = [1.0, 2.0, -3.0, -4.0, -6.0, -5.0]
 ENDED = [True, False, False, True, False, True]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from eureka_agent.training.gpu_failures import is_gpu_failure
+from eureka_agent.training.environment_faults import is_gpu_failure
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from eureka_agent.training.distributions import Gaussian
-from eureka_agent.training.networks import Activation, StackedNetworks
-from eureka_agent.training.normalization import with_ones
+from eureka_agent.training.networks import Activation, StackedNetworks, with_ones
 
 SIZES = (5, 8, 7)
 MEMBERS = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from eureka_agent.training.normalization import ObservationStatistics, ReturnStatistics, normalize
+from eureka_agent.training.networks import ObservationStatistics, ReturnStatistics, normalize
 
 
 def test_observation_statistics_are_those_of_all_observations_so_far() -> None:

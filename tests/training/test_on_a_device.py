@@ -8,22 +8,14 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
-from training_environments import (
-    CENTRE_REWARD,
-    SLOW_REWARD,
-    PointMass,
-    Rail,
-    TwoGearRail,
-    run,
-)
+from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, Rail, TwoGearRail, run
 
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, Variable
-from eureka_agent.training.binding import FitnessFunction
 from eureka_agent.training.distributions import distribution_of
-from eureka_agent.training.networks import StackedNetworks
-from eureka_agent.training.normalization import ObservationStatistics
+from eureka_agent.training.fitness import FitnessFunction
+from eureka_agent.training.networks import ObservationStatistics, StackedNetworks
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.rollout import RolloutCollector
 from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent

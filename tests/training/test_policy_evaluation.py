@@ -16,10 +16,9 @@ from training_environments import Countdown, PointMass
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
-from eureka_agent.training.distributions.gaussian import clipped_gaussian_mean
-from eureka_agent.training.evaluation import evaluate_policy
+from eureka_agent.training.distributions import clipped_gaussian_mean
+from eureka_agent.training.evaluation import evaluate_policy, load_trajectories, trajectories_bytes
 from eureka_agent.training.policy import Policy, load_policy
-from eureka_agent.training.trajectory_files import load_trajectories, trajectories_bytes
 
 
 def count_itself(count: Tensor, previous_count: Tensor) -> Tensor:

@@ -7,8 +7,7 @@ import torch
 from training_environments import Countdown
 
 from eureka_agent.training.distributions import Gaussian
-from eureka_agent.training.networks import StackedNetworks
-from eureka_agent.training.normalization import ObservationStatistics
+from eureka_agent.training.networks import ObservationStatistics, StackedNetworks
 from eureka_agent.training.rollout import Rollout, RolloutCollector
 
 

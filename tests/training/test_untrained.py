@@ -14,7 +14,7 @@ from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import measure_starts
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, Variable
-from eureka_agent.training.untrained import measure, score_untrained
+from eureka_agent.worker.evaluation_job import measure, score_untrained
 
 
 class Integrator(VecTask):

@@ -16,14 +16,14 @@ from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.task import Task
-from eureka_agent.training.binding import FitnessFunction
-from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer
-from eureka_agent.training.written_fitness import (
+from eureka_agent.training.fitness import (
+    FitnessFunction,
     WrittenFitnessError,
     WrittenFitnessFunction,
     with_written_fitness,
 )
+from eureka_agent.training.reward import RewardFunction
+from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer
 
 VARIABLES = PointMass.all_variables()
 PROGRESS = (
@@ -76,10 +76,7 @@ def test_it_is_called_like_a_fitness_of_a_task_previous_values_included() -> Non
 def test_its_signature_names_the_variables() -> None:
     assert list(
         inspect.signature(WrittenFitnessFunction(given_reward(PROGRESS), VARIABLES)).parameters
-    ) == [
-        "speed",
-        "previous_speed",
-    ]
+    ) == ["speed", "previous_speed"]
 
 
 @pytest.mark.parametrize(
@@ -201,10 +198,7 @@ def test_everything_that_is_told_of_the_task_is_the_written_one_s(
     assert (written.fitness_reduction, written.success_fitness) == ("max", 1.0)
     assert written.fitness_author == "openai/tiny"
     # the expert's reward is for another task; the sparse one is the fitness itself
-    assert (written.human_reward, written.sparse_reward) == (
-        None,
-        baseline(FITNESS.source),
-    )
+    assert (written.human_reward, written.sparse_reward) == (None, baseline(FITNESS.source))
     unchanged = {
         "environment",
         "task",

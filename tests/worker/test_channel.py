@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from eureka_agent.protocol.bounds import MAX_LINE_BYTES, FileHeader
+from eureka_agent.protocol.bounds import FileHeader
 from eureka_agent.protocol.commands import Cancel, Shutdown
 from eureka_agent.protocol.events import EVENT, Fault, Opened
 from eureka_agent.records import TaskDescription
-from eureka_agent.worker.channel import Channel, File, ProtocolError
+from eureka_agent.worker.channel import DriverChannel, File, ProtocolError
 
 CANCEL = b'{"type": "cancel", "job": "a"}\n'
 
@@ -23,7 +23,7 @@ class Pipes:
         commands, self.driver_writes = os.pipe()
         self.driver_reads, events = os.pipe()
         self.folder = folder
-        self.channel = Channel(commands, events, folder)
+        self.channel = DriverChannel(commands, events, folder)
         self._open = {commands, self.driver_writes, self.driver_reads, events}
 
     def write(self, data: bytes) -> None:
@@ -75,22 +75,6 @@ def test_a_line_that_is_no_command_is_named_and_the_next_one_is_read(
     with pytest.raises(ProtocolError) as caught:
         pipes.channel.receive(0.0)
     assert said in caught.value.message
-    assert pipes.channel.receive(0.0) == Cancel(job="a")
-
-
-@pytest.mark.in_turns(0)
-def test_a_line_without_end_is_refused_once_and_skipped(pipes: Pipes) -> None:
-    piece = b"x" * 4096
-    refused = []
-    for _ in range(MAX_LINE_BYTES // len(piece) * 2 + 2):
-        pipes.write(piece)
-        try:
-            assert pipes.channel.receive(0.0) is None
-        except ProtocolError as error:
-            refused.append(error.message)
-    assert len(refused) == 1
-    assert str(MAX_LINE_BYTES) in refused[0]
-    pipes.write(b"still the same line\n" + CANCEL)
     assert pipes.channel.receive(0.0) == Cancel(job="a")
 
 
@@ -159,7 +143,7 @@ def test_a_file_named_by_a_path_is_no_command(pipes: Pipes) -> None:
 
 
 def test_a_file_goes_out_behind_its_header(pipes: Pipes) -> None:
-    pipes.channel.send_file(File("policy-1", b"12\n45"))
+    pipes.channel.send(File("policy-1", b"12\n45"))
     pipes.channel.send(Fault(job=None, message="x"))
     line, rest = os.read(pipes.driver_reads, 1 << 16).split(b"\n", 1)
     assert EVENT.validate_json(line) == FileHeader(name="policy-1", size=5)

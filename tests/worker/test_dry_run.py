@@ -15,7 +15,7 @@ from reward_codes import CODES
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import ProcessStartError
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.protocol.bounds import LONGEST_FINDING
 from eureka_agent.records import Finding
 from eureka_agent.resources import resource_folder
@@ -95,18 +95,18 @@ async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> 
         ("y = 1 / pole_upright\n    return y, {'y': y}", "D306", 3, "'pole_upright' is 0"),
         ("x = actions[:, 0]\n    x += 1.0\n    return pole_upright, {}", "D317", None, "'actions' is changed in place"),
         ("y = pole_upright * torch.rand(1)\n    return y, {'y': y}", "D307", None, "two calls"),
-        ("y = pole_upright - pole_upright.mean()\n    return y, {'y': y}", "D308", 3, "by `pole_upright.mean()`"),
+        ("y = pole_upright - pole_upright.mean()\n    return y, {'y': y}", "D308", 3, "by `y = pole_upright - pole_upright.mean()`"),
         ("y = pole_upright / pole_upright.norm()\n    return y, {'y': y}", "D308", 3, "a fixed number in its place"),
-        ("y = pole_upright.cumsum(0)\n    return y, {'y': y}", "D308", 3, "by `pole_upright.cumsum(0)`"),
-        ("size = actions.norm()\n    return pole_upright / size, {}", "D308", 3, "`actions.norm(dim=-1)`"),
+        ("y = pole_upright.cumsum(0)\n    return y, {'y': y}", "D308", 3, "by `y = pole_upright.cumsum(0)`"),
+        ("size = actions.norm()\n    return pole_upright / size, {}", "D308", 3, "with `dim=-1`"),
         ("y = (pole_upright - pole_upright.mean()) / pole_upright.std()\n    return y, {'y': y}", "D308", 3, "among 257"),
         # rows that mix where some are rare
         ("far = cart_velocity.abs() > 9\n    y = pole_upright\n    if far.any():\n        y = y - 9.0\n    return y, {'y': y}", "D308", 6, "some of them rare"),
-        ("y = pole_upright - 0.1 * (cart_velocity > 9).sum()\n    return y, {'y': y}", "D308", 3, "`(cart_velocity > 9).sum()`"),
-        ("y = pole_upright\n    if (cart_velocity > 9).any():\n        y = y - y.mean()\n    return y, {'y': y}", "D308", 5, "`y.mean()`"),
-        ("y = pole_upright\n    if cart_velocity.max() > 9:\n        y = y.cumsum(0)\n    return y, {'y': y}", "D308", 5, "`y.cumsum(0)`"),
-        ("y = pole_upright\n    if cart_velocity.max() > 9:\n        y = y.sort().values\n    return y, {'y': y}", "D308", 5, "`y.sort()`"),
-        ("far = cart_velocity > 9\n    y = torch.where(far, cart_velocity / far.sum().clamp(min=1), pole_upright)\n    return y, {'y': y}", "D308", 4, "`far.sum()"),
+        ("y = pole_upright - 0.1 * (cart_velocity > 9).sum()\n    return y, {'y': y}", "D308", 3, "(cart_velocity > 9).sum()`"),
+        ("y = pole_upright\n    if (cart_velocity > 9).any():\n        y = y - y.mean()\n    return y, {'y': y}", "D308", 5, "y.mean()`"),
+        ("y = pole_upright\n    if cart_velocity.max() > 9:\n        y = y.cumsum(0)\n    return y, {'y': y}", "D308", 5, "y.cumsum(0)`"),
+        ("y = pole_upright\n    if cart_velocity.max() > 9:\n        y = y.sort().values\n    return y, {'y': y}", "D308", 5, "y.sort().values`"),
+        ("far = cart_velocity > 9\n    y = torch.where(far, cart_velocity / far.sum().clamp(min=1), pole_upright)\n    return y, {'y': y}", "D308", 4, "far.sum()"),
         ("far = (cart_velocity > 9).float()\n    y = pole_upright - 9 * (far.mean() > 0.5)\n    return y, {'y': y}", "D308", 4, "some of them rare"),
         # a size whose squares overflow float32 in sums
         ("y = 1e17 * pole_upright\n    return y, {'y': y}", "D305", None, "1e+13 and more cannot be trained on"),
@@ -157,7 +157,7 @@ def compute_reward(
     ("body", "code", "said"),
     [
         # in a band that random actions never reach
-        ("r = u - band.mean()", "D308", "`band.mean()`"),
+        ("r = u - band.mean()", "D308", "band.mean()`"),
         ("first, *_ = band\n    r = u - first", "D308", "rare"),
         ("r = u - band @ torch.ones_like(band)", "D308", "rare"),
         ("r = u[torch.arange(len(u)) * (1 - band.long())]", "D308", "rare"),
@@ -335,7 +335,7 @@ async def test_a_machine_without_room_for_a_fork_is_no_finding_on_the_reward(
     monkeypatch.setattr(os, "fork", full)
     opened = os.listdir("/proc/self/fd")
     with pytest.raises(ProcessStartError, match=os.strerror(errno.EAGAIN)):
-        run_in_child(lambda: b"", 1.0, 0, ())
+        run_in_child(lambda: b"", 1.0, ())
     assert os.listdir("/proc/self/fd") == opened
 
 

@@ -18,8 +18,9 @@ from eureka_agent.protocol.commands import Evaluate, PolicyFile
 from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
-from eureka_agent.training.trajectory_files import load_trajectories
+from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.worker import evaluation_job
+from eureka_agent.worker.channel import File
 from eureka_agent.worker.evaluation_job import evaluate
 
 
@@ -30,11 +31,13 @@ def hopper() -> LoadedEnvironment:
 
 def ask(loaded: LoadedEnvironment, scratch: Path, *files: PolicyFile) -> Evaluated:
     """The answer; the files that came with it are in the folder."""
-    recorded, answer = evaluate(
+    *recorded, answer = evaluate(
         Evaluate(job="job", policies=files), loaded, loaded.task(None)[1], "cpu", scratch
     )
     for file in recorded:
+        assert isinstance(file, File)
         (scratch / file.name).write_bytes(file.content)
+    assert isinstance(answer, Evaluated)
     return answer
 
 
@@ -102,13 +105,12 @@ def test_a_fitness_that_is_not_finite_is_said_of_its_policy(tmp_path: Path) -> N
     def fitness(cart_position: torch.Tensor) -> torch.Tensor:
         return cart_position
 
-    command = Evaluate(
-        job="job",
-        policies=tuple(PolicyFile(policy=name, seed=3, episodes=5) for name in ("broken", "good")),
+    files = tuple(PolicyFile(policy=name, seed=3, episodes=5) for name in ("broken", "good"))
+    (answer,) = evaluate(
+        Evaluate(job="job", policies=files), loaded, replace(task, fitness=fitness), "cpu", tmp_path
     )
-    broken, good = evaluate(command, loaded, replace(task, fitness=fitness), "cpu", tmp_path)[
-        1
-    ].scores
+    assert isinstance(answer, Evaluated)
+    broken, good = answer.scores
     assert broken.fault == "the task's fitness is NaN or infinite in 5 of 5 evaluated episodes"
     assert good.evaluation is not None
 

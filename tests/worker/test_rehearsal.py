@@ -11,8 +11,8 @@ from faulty_environments import PHYSICS, RESET, TASK, after_steps, line_of, writ
 
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.simulation.loading import load_environment
-from eureka_agent.worker import states
-from eureka_agent.worker.states import RECORDED_STEPS, record_transitions, rehearse
+from eureka_agent.worker import dry_run
+from eureka_agent.worker.dry_run import RECORDED_STEPS, record_transitions, rehearse
 
 
 def tried_out(folder: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_fault_is_named_with_file_and_line(
     part: str,
     said: str,
 ) -> None:
-    monkeypatch.setattr(states, "CALL_SECONDS", 0.3)
+    monkeypatch.setattr(dry_run, "CALL_SECONDS", 0.3)
     folder = write_lift(tmp_path / "lift", *change)
     with pytest.raises(EnvironmentFaultError, match=re.escape(said)) as caught:
         tried_out(folder)

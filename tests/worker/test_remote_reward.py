@@ -250,12 +250,14 @@ def compute_reward(velocity, previous_height, goal):
     [
         b"garbage",
         b"",
-        b'{"type": "loaded", "arguments": ["height"]}',
-        b'{"type": "called", "components": [1, 2]}',
-        b'{"type": "called", "components": "abc"}',
-        b'{"type": "called", "components": ["' + b"x" * 70_000 + b'"]}',
+        b'{"code": "loaded", "names": ["height"]}',
+        b'{"code": "load", "message": ""}',
+        b'{"code": "called", "names": [1, 2]}',
+        b'{"code": "called", "names": "abc"}',
+        b'{"code": "called", "names": [' + b",".join(b'"%d"' % i for i in range(999)) + b"]}",
+        b'{"code": "called", "names": ["' + b"x" * 70_000 + b'"]}',
         b"[" * 60_000,
-        b'{"type": "failed", "code": "none", "message": "", "hint": ""}',
+        b'{"code": "none", "message": "", "hint": ""}',
     ],
     ids=lambda answer: answer[:40].decode(),
 )
@@ -277,7 +279,7 @@ def compute_reward(height):
 def test_one_that_asks_for_what_its_source_may_not_read_is_refused(
     remote: Remote, arguments: list[str]
 ) -> None:
-    answer = json.dumps({"type": "loaded", "arguments": arguments}).encode()
+    answer = json.dumps({"code": "loaded", "names": arguments}).encode()
     source = f"""import os, struct
 os.write(3, struct.pack("!I", {len(answer)}) + {answer!r})
 def compute_reward(height):

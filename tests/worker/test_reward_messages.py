@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from eureka_agent.worker.reward_messages import NoAnswerError, receive, send, send_call
+from eureka_agent.worker.reward_process import NoAnswerError, receive, send, send_call
 
 MOST = 1000
 SECONDS = 0.3

@@ -14,10 +14,10 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
-from eureka_agent.fleet.problem import Problem
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.records import EpisodeOrder, Verdict
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.training.trajectory_files import trajectories_bytes
+from eureka_agent.training.evaluation import trajectories_bytes
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

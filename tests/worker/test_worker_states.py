@@ -8,8 +8,8 @@ from torch import Tensor
 
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Variable, window_of
+from eureka_agent.worker.dry_run import RECORDED_STEPS, record_transitions
 from eureka_agent.worker.extremes import ExtremeStates, drawn_states, extreme_states
-from eureka_agent.worker.states import RECORDED_STEPS, record_transitions
 
 
 class Counter(VecTask):

@@ -3,33 +3,46 @@ baseline that one has to beat."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable
 from decimal import Decimal
 
 from eureka_agent.designer.interface import DesignRequest
-from eureka_agent.designer.offline import operators
-from eureka_agent.designer.offline.compose import Composition, compose
-from eureka_agent.designer.offline.dice import FREE, THEMES, Dice
-from eureka_agent.designer.offline.matching import Scene
-from eureka_agent.designer.offline.render import recover, render
-from eureka_agent.designer.offline.terms import Genome
-from eureka_agent.designer.offline.wishes import in_order, with_wishes
+from eureka_agent.designer.offline.compose import (
+    FREE,
+    MAX_TERMS,
+    OTHER_SHAPES,
+    THEMES,
+    Composition,
+    Dice,
+    Option,
+    compose,
+    generic_options,
+    optional_terms,
+)
+from eureka_agent.designer.offline.scene import Scene
+from eureka_agent.designer.offline.terms import (
+    TUNABLE,
+    Genome,
+    pays,
+    recover,
+    render,
+    rounded,
+)
+from eureka_agent.designer.offline.wishes import as_told
 from eureka_agent.designer.source_tools import normalized
-from eureka_agent.records import Cost, Operator, Proposal, Verdict
+from eureka_agent.records import Cost, Diagnosis, Operator, Proposal, Verdict
 from eureka_agent.rewards import CodeReward
 
 _TRIES = 24
 """Draws until a proposal differs from what is already there."""
-_OPENINGS = {
-    Operator.FRESH: "Composed from the sentence and the variables.",
-    Operator.IMPROVE: "Improved on {0}, as its diagnosis asks.",
-    Operator.REASON_OVER_PATH: "Improved on {0}, as its diagnosis asks.",
-    Operator.MUTATE_STRUCTURE: "Changed the structure of {0}.",
-    Operator.RETUNE_WEIGHTS: "Kept the structure of {0} and changed its weights.",
-    Operator.CROSSOVER: "Crossed {0} with {1}.",
-    Operator.DIFFERENT: "Tried something else than {0}.",
-}
+_WEIGHT_SPREAD = 0.5
+"""Standard deviation of a retuned weight's logarithm: two in three factors are below 1.6."""
+_SMALLEST_CHANGE = 0.1
+"""Logarithm of the least factor of a retuned weight: less is lost in the training's noise."""
+_FACTORS = {"saturated-actions": 3.0, "reward-hacking": 0.3}
+"""Factors on a term's weight by finding: on the price of effort, and on what was hacked."""
 
 
 class OfflineDesigner:
@@ -41,8 +54,8 @@ class OfflineDesigner:
     async def propose(self, request: DesignRequest) -> Proposal:
         """A reward that is none of the siblings, parents or failures; the same for each request."""
         scene = Scene(request.description, request.sentence)
-        parents = _genomes(request, [parent.reward.source for parent in request.parents])
-        parents = [genome for genome in parents if not genome.empty]
+        parents = [_genome(request, parent.reward.source) for parent in request.parents]
+        parents = [genome for genome in parents if pays(genome)]
         failed = [each.reward for each in request.failures if each.stage in ("rejected", "failed")]
         rewards = [*(parent.reward for parent in request.parents), *failed]
         sources = [*request.siblings, *(reward.source for reward in rewards)]
@@ -60,7 +73,8 @@ class OfflineDesigner:
                 next_in_turn = first and 0 < place < len(THEMES)
                 theme = THEMES[place] if next_in_turn else generator.choice(THEMES[2:])
                 made = compose(scene, Dice(generator, theme))
-            proposal = _proposal(request, _as_told(request, made))
+            genome, notes = as_told(made.genome, request.description, request.told)
+            proposal = _proposal(request, genome, [*made.notes, *notes])
             if normalized(proposal.reward.source) not in known:
                 break
         return proposal
@@ -70,15 +84,14 @@ class OfflineDesigner:
     ) -> Proposal:
         """The proposal without the terms that errors name; where none is left the most promising
         draft, or another draw."""
-        (genome,) = _genomes(request, [rejected.reward.source])
         errors = [each.message for each in verdict.findings if each.severity == "error"]
         found, reasons = "\n".join(errors), f"The critic found: {'; '.join(errors)}."
-        blamed = [term.name for term in genome.terms if repr(term.name) in found]
-        for name in blamed:
-            genome = genome.without(name)
-        if blamed and not genome.empty:
-            note = f"{reasons} So {', '.join(map(repr, blamed))} is left out."
-            return _proposal(request, Composition(genome, (note,)))
+        genome = _genome(request, rejected.reward.source)
+        blamed = [name for name in genome if repr(name) in found]
+        kept = {name: term for name, term in genome.items() if name not in blamed}
+        if blamed and pays(kept):
+            names = ", ".join(map(repr, blamed))
+            return _proposal(request, kept, [f"{reasons} So {names} is left out."])
         if request.drafts:
             draft = request.drafts[0]
             note = f"{reasons} So the next draft is taken."
@@ -86,16 +99,31 @@ class OfflineDesigner:
         scene = Scene(request.description, request.sentence)
         generator = random.Random(f"{request.seed}/revision/{normalized(rejected.reward.source)}")
         made = compose(scene, Dice(generator, generator.choice(THEMES[1:])))
-        notes = (f"{reasons} So this is another draw.", *made.notes)
-        return _proposal(request, made._replace(notes=notes))
+        return _proposal(request, made.genome, [f"{reasons} So this is another draw.", *made.notes])
 
 
-def _variables(request: DesignRequest) -> list[str]:
-    return [variable.name for variable in request.description.variables]
+def _genome(request: DesignRequest, source: str) -> Genome:
+    return recover(source, [variable.name for variable in request.description.variables])
 
 
-def _genomes(request: DesignRequest, sources: Iterable[str]) -> list[Genome]:
-    return [recover(source, _variables(request)) for source in sources]
+def _proposal(request: DesignRequest, genome: Genome, notes: Iterable[str]) -> Proposal:
+    public = request.description.public_variables()
+    names = [variable.name for variable in request.description.variables]
+    source = render(genome, request.sentence, names)
+    parents = tuple(parent.id for parent in request.parents)
+    said = "; ".join(f"{name!r}: {term.says()}" for name, term in genome.items())
+    reasoning = " ".join([*notes, f"The terms are {said}."])
+    asked = f"Task: {request.sentence}\nMetric: {request.description.fitness_doc}\n"
+    asked += f"Operator: {request.operator.value}, of {', '.join(parents) or 'nothing'}\n"
+    return Proposal(
+        reward=CodeReward(source=source, author=OfflineDesigner.name),
+        reasoning=reasoning,
+        operator=request.operator,
+        parents=parents,
+        prompt=f"{asked}Variables: {', '.join(each.name for each in public)}\n",
+        reply=f"{reasoning}\n\n```python\n{source}```\n",
+        cost=Cost(money=Decimal(0), prompt_tokens=0, completion_tokens=0),
+    )
 
 
 def _offspring(
@@ -103,54 +131,117 @@ def _offspring(
 ) -> Composition:
     match request.operator:
         case Operator.IMPROVE | Operator.REASON_OVER_PATH:
-            return operators.improve(parents[0], request.parents[0].diagnosis, dice)
+            return improve(parents[0], request.parents[0].diagnosis, dice)
         case Operator.RETUNE_WEIGHTS:
-            return operators.retune(parents[0], dice)
+            return retune(parents[0], dice)
         case Operator.CROSSOVER if len(parents) > 1:
-            crossed = operators.crossover(parents[0], parents[1], dice)
+            crossed = _crossed(parents[0], parents[1], dice)
             # equal parents, or a draw that took all from one, would repeat a reward
-            genome = crossed.genome if first else operators.retune(crossed.genome, dice).genome
-            return crossed._replace(genome=genome)
+            return crossed if first else retune(crossed.genome, dice)
         case Operator.DIFFERENT:
-            known = [*parents, *_genomes(request, request.siblings)]
-            return operators.different(scene, dice, known)
+            return compose(scene, Dice(dice.generator, dice.generator.choice(THEMES[4:])))
         case _:
-            return operators.mutate_structure(parents[0], scene, dice)
+            return _changed(parents[0], scene, dice)
 
 
-def _as_told(request: DesignRequest, made: Composition) -> Composition:
-    """The composition as a person's wishes and order of terms have it."""
-    if not request.told:
-        return made
-    genome, wished = with_wishes(made.genome, request.description, request.told)
-    genome, ordered = in_order(genome, request.told)
-    return made._replace(genome=genome, notes=(*made.notes, *filter(None, (wished, ordered))))
+def improve(genome: Genome, diagnosis: Diagnosis | None, dice: Dice) -> Composition:
+    """Retuned after edits by diagnosis, of single weights: larger ones gained nothing."""
+    done: dict[str, str] = {}
+    findings = diagnosis.findings if diagnosis is not None else ()
+    # a price that is raised against saturation is not dropped for being small
+    for finding in sorted(findings, key=lambda each: each.code, reverse=True):
+        name = "effort" if finding.code == "saturated-actions" else finding.component or ""
+        term = genome.get(name)
+        if term is None or name in done:
+            continue
+        if finding.code in _FACTORS:
+            factor = _FACTORS[finding.code]
+            genome = {**genome, name: term.scaled("weight", factor)}
+            edit = f"the weight of '{name}' is multiplied by {factor:g}"
+        elif finding.code == "dead-component" and term.penalty and term.kind != "failure":
+            genome, edit = _without(genome, name), f"'{name}' is dropped"
+        else:
+            continue
+        done[name] = f"{finding.message.rstrip('.')}. So {edit}."
+    tuned = retune(genome, dice, spread=0.15 if done else 0.35)
+    return Composition(tuned.genome, (*done.values(), *tuned.notes))
 
 
-def _proposal(request: DesignRequest, made: Composition) -> Proposal:
-    source = render(made.genome, request.sentence, _variables(request))
-    parents = tuple(parent.id for parent in request.parents)
-    opening = _OPENINGS[request.operator].format(*parents, "nothing", "nothing")
-    reasoning = " ".join((opening, *made.notes))
-    return Proposal(
-        reward=CodeReward(source=source, author=OfflineDesigner.name),
-        reasoning=reasoning,
-        operator=request.operator,
-        parents=parents,
-        prompt=_asked(request),
-        reply=f"{reasoning}\n\n```python\n{source}```\n",
-        cost=Cost(money=Decimal(0), prompt_tokens=0, completion_tokens=0),
-    )
+def retune(genome: Genome, dice: Dice, spread: float = _WEIGHT_SPREAD) -> Composition:
+    """Weights and shape parameters times log-normal factors; the structure stays."""
+    generator = dice.generator
+    picked = [term for term in genome.values() if generator.random() < 0.5]
+    notes = []
+    for term in picked or [generator.choice([*genome.values()])]:
+        numbers = [number for number in term.numbers if number in TUNABLE]
+        shaped = numbers and generator.random() < 0.4
+        number = generator.choice(numbers) if shaped else "weight"
+        # a factor that changes something, up or down
+        drawn = generator.gauss(0.0, spread)
+        factor = rounded(math.exp(math.copysign(_SMALLEST_CHANGE + abs(drawn), drawn)), digits=2)
+        genome = {**genome, term.name: term.scaled(number, factor)}
+        notes.append(f"the {number} of '{term.name}' is multiplied by {factor:g}")
+    return Composition(genome, (f"Retuned: {'; '.join(notes)}.",))
 
 
-def _asked(request: DesignRequest) -> str:
-    """The request as text, for the run's records."""
-    lines = [f"Task: {request.sentence}", f"Metric: {request.description.fitness_doc}"]
-    lines += [f"Operator: {request.operator.value}", "", "Variables:"]
-    for each in request.description.public_variables():
-        lines.append(f"  {each.name} {list(each.shape)} [{each.unit}, {each.frame}]: {each.doc}")
-    for parent in request.parents:
-        fitness = "unknown" if parent.fitness is None else f"{parent.fitness:.4g}"
-        lines += ["", f"Parent {parent.id}, fitness {fitness}:"]
-        lines += [parent.diagnosis.text] if parent.diagnosis is not None else []
-    return "\n".join(lines) + "\n"
+def _without(genome: Genome, name: str) -> Genome:
+    return {each: term for each, term in genome.items() if each != name}
+
+
+def _crossed(first: Genome, second: Genome, dice: Dice) -> Composition:
+    """Terms of both parents: shared ones from either, others more often from the better one."""
+    kept: Genome = {}
+    for name in {**first, **second}:
+        one, other = first.get(name), second.get(name)
+        if one is not None and other is not None:
+            kept[name] = one if dice.generator.random() < 0.5 else other
+        elif one is not None and not (one.penalty and dice.generator.random() < 0.3):
+            kept[name] = one
+        elif other is not None and dice.generator.random() >= 0.5:
+            kept[name] = other
+    taken = ", ".join(f"'{name}'" for name, term in kept.items() if first.get(name) is not term)
+    note = f"Crossed: from the second parent come {taken or 'nothing'}; the rest is the first's."
+    return Composition(kept, (note,))
+
+
+def _changed(genome: Genome, scene: Scene, dice: Dice) -> Composition:
+    """One term added, dropped, or drawn anew."""
+    moves = [_add, _add, _drop, _reshape]
+    dice.generator.shuffle(moves)
+    made = (move(genome, scene, dice) for move in moves)
+    return next((each for each in made if each is not None), None) or retune(genome, dice)
+
+
+def _add(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
+    """A new term: an optional one, one that is asked for, or one of a variable not yet read."""
+    fresh = compose(scene, Dice(dice.generator, OTHER_SHAPES)).genome
+    options = optional_terms(scene, dice)
+    known = {option.term.name for option in options}
+    options += [Option(term, 0.5) for term in fresh.values() if term.name not in known]
+    options += generic_options(scene, genome.values(), dice, 0.05)
+    options = [option for option in options if option.term.name not in genome]
+    if not options or len(genome) >= MAX_TERMS:
+        return None
+    term = dice.generator.choices(options, [each.probability for each in options])[0].term
+    return Composition({**genome, term.name: term}, (f"Added '{term.name}': {term.says()}.",))
+
+
+def _drop(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
+    """A term less, of those that nobody asked for."""
+    asked = {name for name, _ in compose(scene, dice).asked}
+    candidates = [name for name in genome if name not in asked]
+    if not candidates or len(genome) < 2:
+        return None
+    name = dice.generator.choice(candidates)
+    smaller, note = _without(genome, name), f"Dropped '{name}', to see whether it is needed."
+    return Composition(smaller, (note,)) if pays(smaller) else None
+
+
+def _reshape(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
+    """A term redrawn in another form or with other parameters."""
+    fresh = compose(scene, Dice(dice.generator, FREE)).genome
+    redrawn = [term for name, term in fresh.items() if genome.get(name) not in (None, term)]
+    if not redrawn:
+        return None
+    term = dice.generator.choice(redrawn)
+    return Composition({**genome, term.name: term}, (f"'{term.name}' is drawn anew.",))

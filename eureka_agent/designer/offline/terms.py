@@ -1,57 +1,40 @@
-"""Rewards as data: terms, each a row of a table of forms with variables, numbers and a weight.
+"""Rewards as data: terms, each a row of a table of forms with variables, numbers and a weight, and
+their source.
 
 A term's value is about 1 at its best (a penalty's about −1 at its worst), so that a weight says how
-much the term counts per step. Values that no physics bounds are clamped: an extreme state must not
-turn the reward into inf or NaN.
+much the term counts per step. Values that no physics bounds are clamped, since an extreme state
+must not make the reward inf or NaN. A source carries its terms in a comment at its end, so that a
+later generation can change them. Their numbers are read from the named constants, which a person
+may have changed.
 """
 
 from __future__ import annotations
 
 import math
 import re
+import textwrap
 from collections.abc import Iterable
-from typing import NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError
 
+from eureka_agent.designer.source_tools import ENTRY_POINT, number_constants, same_reward
 from eureka_agent.records import Record
+from eureka_agent.task import PREVIOUS_PREFIX
 
-_SHAPES = {"temperature", "width", "sharpness", "calm_speed"}
-"""Numbers of forms with values in [0, 1], which can gate other terms."""
-TUNABLE = {*_SHAPES, "cap"}
-"""Numbers that a search may scale, all positive."""
-
-
-class Form(NamedTuple):
-    """Description and computation of one kind of terms: factors of shape (batch,)."""
-
-    says: str
-    numbers: tuple[str, ...]
-    factors: tuple[str, ...]
-
-
-_TABLE = """
-progress: speed in the wanted direction, {x}: cap
+_FORMS = """
+progress: speed in the wanted direction, {x}
   {x}.clamp(-{cap}, {cap})
-level: {x} up, from its start to its wanted end: low high
+level: {x} from its start to its wanted end
   (({x}{mean} - {low}) / ({high} - {low})).clamp(-5.0, 5.0)
-level_down: {x} down, from its start to its wanted end: low high
-  (({high} - {x}{mean}) / ({high} - {low})).clamp(-5.0, 5.0)
-distance: 1 where {x} is 0: temperature
-  torch.exp(-{distance} / {temperature})
-distance_away: 0 where {x} is 0: temperature
-  (1.0 - torch.exp(-{distance} / {temperature}))
-stillness: 1 where {x} is 0: temperature
-  torch.exp(-{speed} / {temperature})
-upright: 1 upright, 0 upside down, from {x}: sharpness
+closeness: 1 where {x} is 0
+  torch.exp(-{norm} / {temperature})
+upright: 1 upright, 0 upside down, from {x}
   (0.5 + 0.5 * {x}) ** {sharpness}
-upright_calm: 1 upright, 0 upside down, from {x}, while {y} is small: sharpness calm_speed
+upright_calm: 1 upright, 0 upside down, from {x}, while {y} is small
   (0.5 + 0.5 * {x}) ** {sharpness}
-  torch.exp(-{rate} / {calm_speed})
-tracking: 1 where {x} is as asked: target width
+  torch.exp(-{norm} / {calm_speed})
+tracking: 1 where {x} is as asked
   torch.exp(-(({x} - {target}) / {width}).square())
-tracking_zero: 1 where {x} is 0: width
-  torch.exp(-({x} / {width}).square())
 alive: 1 for every step without a failure
   (1.0 - terminated)
 success: the prize of a success that ends the episode
@@ -60,31 +43,29 @@ failure: the price of a failure that ends the episode
   terminated
 penalty: costs the mean square of {x}
   {x}.square(){mean}.clamp(max=25.0)
-penalty_scaled: costs the mean square of {x}: scale
-  ({x} / {scale}).square(){mean}.clamp(max=25.0)
-penalty_jumps: costs the mean square of {x}
-  {x}.square(){mean}.clamp(max=4.0)
-penalty_limits: costs {x} beyond SOFT of its range, 1 at a limit: low high soft
-  (({share} - {soft}) / (1.0 - {soft})).clamp(0.0, 2.0){mean}
+penalty_limits: costs {x} beyond SOFT, where 1 is a limit
+  (({x} - {soft}) / (1.0 - {soft})).clamp(0.0, 2.0){mean}
 """
-"""Forms: what a term of the kind rewards and its numbers, then its factors. `{x}` and `{y}` are the
-first and the last operand, `{mean}` the mean over entries where there are several, a number's name
-its constant, and the rest `LOCALS`."""
-LOCALS = {
-    "distance": ("{off}_of_{variable}", "{norm}.clamp(max=1000.0)"),
-    "speed": ("{name}_speed", "{norm}"),
-    "rate": ("{name}_rate", "{norm}"),
-    "share": (
-        "{name}_share",
-        "(({x} - 0.5 * ({low} + {high})) / (0.5 * ({high} - {low}))).abs()",
-    ),
-}
-"""Names and code of the local variables of forms; `{norm}` is the magnitude of the last operand."""
-FORMS: dict[str, Form] = {}
-for _row in re.split(r"\n(?! )", _TABLE.strip()):
-    _head, *_factors = _row.split("\n  ")
-    _kind, _says, _numbers = (*_head.split(": "), "")[:3]
-    FORMS[_kind] = Form(_says, tuple(_numbers.split()), tuple(_factors))
+FORMS: dict[str, list[str]] = {}
+"""By kind the comment of a term, and the factors of its value, of shape (batch,). `{x}` and `{y}`
+are the first and the last operand, `{norm}` the last one's magnitude, `{mean}` the mean over
+entries where there are several, and any other name is the constant of one of the term's numbers."""
+for _row in re.split(r"\n(?! )", _FORMS.strip()):
+    _kind, _, _says = _row.partition(": ")
+    FORMS[_kind] = _says.split("\n  ")
+_BOUNDED = {"temperature", "width", "sharpness", "calm_speed"}
+"""Numbers of forms with values in [0, 1], which can gate other terms."""
+TUNABLE = {*_BOUNDED, "cap"}
+"""Numbers that a search may scale, all positive."""
+_TERMS_MARK = "# terms, as the offline designer reads them back:"
+_PREFIX = "#   "
+_LINE = 100
+"""Columns of the source: it is shown in terminals."""
+
+
+def rounded(value: float, digits: int = 3) -> float:
+    """`value` with a few significant digits, as a person would write it."""
+    return float(f"{value:.{digits}g}") if math.isfinite(value) else value
 
 
 class Operand(Record):
@@ -96,9 +77,13 @@ class Operand(Record):
     """The function's arguments in it."""
     scalar: bool = True
 
+    def formed(self, form: str) -> Operand:
+        """The operand in an expression: `"-{}"`."""
+        return self.model_copy(update={"code": form.format(self.code)})
+
     def turned(self, sign: int) -> Operand:
         """Times 1 or −1."""
-        return self.model_copy(update={"code": f"-{self.code}"}) if sign < 0 else self
+        return self.formed("-{}") if sign < 0 else self
 
 
 class Term(Record):
@@ -111,24 +96,8 @@ class Term(Record):
     numbers: dict[str, float]
     """The weight, then the numbers of its form."""
     gate: str | None = None
-    """Name of another term of values in [0, 1] that this one is multiplied with."""
-
-    @model_validator(mode="after")
-    def _fits_its_form(self) -> Self:
-        form = FORMS.get(self.kind)
-        marks = sum(mark in str(form) for mark in ("{x}", "{y}"))
-        given = tuple(self.numbers), len(self.operands)
-        if form is None or given != (("weight", *form.numbers), marks):
-            raise ValueError(f"no form of term has kind {self.kind!r} with {given}")
-        return self
-
-    @property
-    def form(self) -> Form:
-        return FORMS[self.kind]
-
-    @property
-    def weight(self) -> float:
-        return self.numbers["weight"]
+    """Name of another term of values in [0, 1] that this one is multiplied with, where there is
+    one."""
 
     @property
     def penalty(self) -> bool:
@@ -136,8 +105,9 @@ class Term(Record):
 
     def arguments(self) -> tuple[str, ...]:
         """Names of the arguments that its code reads."""
-        ends = [name for name in ("terminated", "succeeded") if name in "".join(self.form.factors)]
-        return (*ends, *(name for operand in self.operands for name in operand.reads))
+        ends = {"alive": "terminated", "failure": "terminated", "success": "succeeded"}
+        end = (ends[self.kind],) if self.kind in ends else ()
+        return (*end, *(name for operand in self.operands for name in operand.reads))
 
     def scaled(self, number: str, factor: float) -> Term:
         """The term with a number times `factor`, rounded to two significant digits."""
@@ -148,46 +118,117 @@ class Term(Record):
         """The term with another gate or none."""
         return self.model_copy(update={"gate": gate})
 
+    def constant(self, number: str) -> str:
+        """Name of a number in the source."""
+        return f"{self.name}_{number}".upper()
+
+    def says(self) -> str:
+        """What it rewards."""
+        return FORMS[self.kind][0].format_map(self.marks())
+
+    def marks(self) -> dict[str, str]:
+        """Code for the names in its form."""
+        marks = {number: self.constant(number) for number in self.numbers}
+        if not self.operands:
+            return marks
+        first, last = self.operands[0], self.operands[-1]
+        magnitude = f"({last.code}).abs()" if " - " in last.code else f"{last.code}.abs()"
+        norm = magnitude if last.scalar else f"torch.linalg.vector_norm({last.code}, dim=-1)"
+        mean = "" if first.scalar else ".mean(dim=-1)"
+        return {**marks, "x": first.code, "y": last.code, "norm": norm, "mean": mean}
+
 
 def term(kind: str, name: str, weight: float, *operands: Operand, **numbers: float) -> Term:
     """A term in one line."""
     return Term(kind=kind, name=name, operands=operands, numbers={"weight": weight, **numbers})
 
 
-class Genome(Record):
-    """A reward as the offline designer evolves it: terms in order."""
-
-    terms: tuple[Term, ...] = ()
-
-    def term(self, name: str) -> Term | None:
-        """The term called `name`, or None."""
-        return next((term for term in self.terms if term.name == name), None)
-
-    def without(self, name: str) -> Genome:
-        """The genome with neither the term `name` nor a gate on it."""
-        return Genome(terms=unique_terms(term for term in self.terms if term.name != name))
-
-    def with_term(self, term: Term) -> Genome:
-        """The genome with `term` in the place of its namesake, or at the end."""
-        known = {other.name: other for other in self.terms} | {term.name: term}
-        return Genome(terms=unique_terms(known.values()))
-
-    @property
-    def empty(self) -> bool:
-        """True where nothing is paid."""
-        return all(term.penalty for term in self.terms)
+Genome = dict[str, Term]
+"""A reward as the offline designer changes it: terms in order, by name."""
 
 
-def unique_terms(terms: Iterable[Term]) -> tuple[Term, ...]:
-    """The first term of each name, without gates on what is not there."""
-    kept: dict[str, Term] = {}
+def genome_of(terms: Iterable[Term]) -> Genome:
+    """The first term of each name."""
+    genome: Genome = {}
     for each in terms:
-        kept.setdefault(each.name, each)
-    bounded = [each for each in kept.values() if not _SHAPES.isdisjoint(each.numbers)]
-    gates = {None, *(each.name for each in bounded if each.gate is None)}
-    return tuple(each if each.gate in gates else each.gated(None) for each in kept.values())
+        genome.setdefault(each.name, each)
+    return genome
 
 
-def rounded(value: float, digits: int = 3) -> float:
-    """`value` with a few significant digits, as a person would write it."""
-    return float(f"{value:.{digits}g}") if math.isfinite(value) else value
+def pays(genome: Genome) -> bool:
+    """True where something is paid, not only charged."""
+    return not all(term.penalty for term in genome.values())
+
+
+def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
+    """Source of the genome's `compute_reward`, in which no local shadows one of the `variables`."""
+    taken = {prefix + name for name in variables for prefix in ("", PREVIOUS_PREFIX)}
+    taken |= {"total", "torch", "Tensor"}
+
+    def free(name: str) -> str:
+        while name in taken:
+            name += "_value"
+        taken.add(name)
+        return name
+
+    components = {name: free(name) for name in genome}
+    wanted = {each.gate for each in genome.values()}
+    able = [e.name for e in genome.values() if e.gate is None and _BOUNDED & {*e.numbers}]
+    gates = {name: free(f"{name}_gate") for name in able if name in wanted}
+    body: list[str] = []
+    for each in sorted(genome.values(), key=lambda it: it.gate in gates):
+        value = " * ".join(form.format_map(each.marks()) for form in FORMS[each.kind][1:])
+        gate, as_far = gates.get(each.gate or ""), f", counted as far as {each.gate!r} does"
+        body.append(f"# {each.says()}{as_far if gate else ''}")
+        if each.name in gates:
+            body.append(f"{gates[each.name]} = {value}")
+            value = gates[each.name]
+        weight = ("-" if each.penalty else "") + each.constant("weight")
+        product = " * ".join([weight, *filter(None, [gate]), value])
+        body.append(_assigned(components[each.name], product))
+    body.append(_assigned("total", " + ".join(components.values())))
+    entries = [f'"{name}": {local}' for name, local in components.items()]
+    body.append(_broken(f"return total, {{{', '.join(entries)}}}"))
+    arguments = dict.fromkeys(name for each in genome.values() for name in each.arguments())
+    signature = ", ".join(f"{name}: Tensor" for name in arguments)
+    # a sentence that cannot end the docstring
+    plain = " ".join(sentence.replace("\\", " ").replace('"', "'").split()).rstrip(".")
+    body.insert(0, textwrap.fill(f'"""Reward for the task: {plain or "not named"}."""', _LINE - 4))
+    lines = ["import torch", "from torch import Tensor", ""]
+    lines += [
+        f"{each.constant(number)} = {float(value)!r}"
+        for each in genome.values()
+        for number, value in each.numbers.items()
+    ]
+    head = f"def {ENTRY_POINT}({signature}) -> tuple[Tensor, dict[str, Tensor]]:"
+    lines += ["", "", _broken(head), textwrap.indent("\n".join(body), "    "), "", "", _TERMS_MARK]
+    lines += [_PREFIX + each.model_dump_json(exclude_defaults=True) for each in genome.values()]
+    return "\n".join(lines) + "\n"
+
+
+def _assigned(name: str, value: str) -> str:
+    line = f"{name} = {value}"
+    return line if len(line) + 4 <= _LINE else _broken(f"{name} = ({value})")
+
+
+def _broken(line: str) -> str:
+    """A statement that may be broken at blanks, where it is too long."""
+    kept_whole = {"break_long_words": False, "break_on_hyphens": False}
+    return textwrap.fill(line, _LINE - 4, subsequent_indent="    ", **kept_whole)
+
+
+def recover(source: str, variables: Iterable[str]) -> Genome:
+    """The genome of a source that `render` wrote; an empty one of any other source."""
+    before, mark, after = source.rpartition(_TERMS_MARK)
+    texts = [line for line in after.splitlines() if mark and line.startswith(_PREFIX)]
+    constants = number_constants(before)
+    genome: Genome = {}
+    try:
+        for text in texts:
+            each = Term.model_validate_json(text.removeprefix(_PREFIX))
+            numbers = {n: constants.get(each.constant(n), v) for n, v in each.numbers.items()}
+            genome.setdefault(each.name, each.model_copy(update={"numbers": numbers}))
+        same = same_reward(render(genome, "", variables), source)
+    except (ValidationError, LookupError):  # no such form, or without a number of it
+        return {}
+    return genome if genome and same else {}

@@ -1,25 +1,74 @@
-"""A person's feedback in the offline designer: wishes by their words, orders by weights."""
+"""The words of a sentence that the offline designer uses, and a person's feedback: wishes by their
+words, orders by weights."""
 
 from __future__ import annotations
 
+import math
 import random
+import re
 from collections.abc import Sequence
 
 from eureka_agent.designer.interface import Told
-from eureka_agent.designer.offline.clauses import understood_in
-from eureka_agent.designer.offline.compose import compose
-from eureka_agent.designer.offline.dice import Dice
-from eureka_agent.designer.offline.matching import Scene
-from eureka_agent.designer.offline.reading import content_words, word_use
-from eureka_agent.designer.offline.render import recover
-from eureka_agent.designer.offline.terms import Genome, Term, rounded
+from eureka_agent.designer.offline.compose import Composition, Dice, compose
+from eureka_agent.designer.offline.language import (
+    NUMBER,
+    QUANTITY,
+    SCALES,
+    STOP_WORDS,
+    goal_words,
+    stem,
+    stems,
+    understood_in,
+)
+from eureka_agent.designer.offline.scene import Scene
+from eureka_agent.designer.offline.terms import Genome, recover, rounded
 from eureka_agent.feedback_records import Given, Importance, Reading, Wish
 from eureka_agent.records import Attempt, TaskDescription
 
-AUTHOR = "offline"
-_UNREAD = "the reward stays as it is, since this is not understood"
 _STEP = 1.5
 """Ratio of the weights of two terms of which one matters more."""
+
+
+def content_words(sentence: str) -> list[str]:
+    """Lower-case words of any script that say something, each once, without quantities."""
+    words = re.findall(r"[^\W\d_]+", QUANTITY.sub(" ", re.sub("['’]", "", sentence)).lower())
+    return [word for word in dict.fromkeys(words) if word not in STOP_WORDS]
+
+
+def _most_sensible(description: TaskDescription, sentence: str) -> tuple[Scene, Composition]:
+    scene = Scene(description, sentence)
+    return scene, compose(scene, Dice(random.Random(0)))
+
+
+def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
+    """Content words that the most sensible reward uses, with the term it has for each."""
+    scene, made = _most_sensible(description, sentence)
+    words = {reading.name: reading.name_words | reading.doc_words for reading in scene.readings}
+    used: dict[str, str] = {}
+    for word in content_words(understood_in(description, sentence).text):
+        for name, intent in made.asked:
+            read = made.genome[name].arguments() if name in made.genome else ()
+            of_variable = any(stem(word) in words.get(variable, ()) for variable in read)
+            if name in made.genome and (word in intent.words or of_variable):
+                used.setdefault(word, name)
+    return used
+
+
+def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
+    """Numbers of the sentence, with their units, that the most sensible reward lacks."""
+    genome = _most_sensible(description, sentence)[1].genome
+    targets = [term.numbers["target"] for term in genome.values() if "target" in term.numbers]
+    found = NUMBER.finditer(sentence)
+    sizes = {each[0]: abs(float(each[1] or each[0])) * SCALES.get(each[2], 1.0) for each in found}
+    unused = [n for n, size in sizes.items() if not any(math.isclose(size, t) for t in targets)]
+    return [each.strip() for each in unused]
+
+
+def not_understood(description: TaskDescription, sentence: str) -> tuple[str, ...]:
+    """Clauses that are not understood, if one names a goal or a variable."""
+    refused = understood_in(description, sentence).refused
+    names = stems(" ".join(each.name for each in description.public_variables()))
+    return refused if goal_words(refused) or stems(" ".join(refused)) & names else ()
 
 
 class OfflineReader:
@@ -33,77 +82,57 @@ class OfflineReader:
     ) -> Reading:
         """The terms that the words ask for, and the words that are not understood."""
         words = ". ".join(filter(None, (wish.wants, correction)))
-        clauses, refused = understood_in(self._description, words, change=True)
+        text, refused = understood_in(self._description, words)
         used = {} if refused else word_use(self._description, words)
         reward = "" if about is None else about.proposal.reward.source
-        present = recover(reward, [each.name for each in self._description.variables])
-        names = [term.name for term in present.terms]
+        names = [*recover(reward, [each.name for each in self._description.variables])]
         asked = list(dict.fromkeys(used.values()))
-        unread = [word for word in content_words(clauses) if word not in used]
         if refused:
-            text = f"{_UNREAD}: {'; '.join(map(repr, refused))}. A model (--model) would read it"
-            unread = [*refused, *unread]
+            clauses = "; ".join(map(repr, refused))
+            told = f"the reward stays as it is, since this is not understood: {clauses}."
+            told += " A model (--model) would read it"
         elif not asked:
-            text = "none of these words names anything that the variables tell"
+            told = "none of these words names anything that the variables tell"
         else:
-            text = f"pay for {', '.join(asked)}, named by {', '.join(used)}"
+            told = f"pay for {', '.join(asked)}, named by {', '.join(used)}"
         return Reading(
-            text=text,
+            text=told,
             stays=tuple(name for name in names if name not in asked),
             changes=tuple(f"{name}: {'weighs more' if name in names else 'new'}" for name in asked),
-            author=AUTHOR,
-            unread=tuple(unread),
+            author="offline",
+            unread=(*refused, *(word for word in content_words(text) if word not in used)),
         )
 
 
-def with_wishes(genome: Genome, description: TaskDescription, told: Told) -> tuple[Genome, str]:
-    """The genome with the terms that wishes ask for which its parents did not know, and a sentence
-    on them. A term that is there already weighs more; the latest wish comes last and so holds."""
+def as_told(genome: Genome, description: TaskDescription, told: Told) -> tuple[Genome, list[str]]:
+    """The genome as a person's wishes and order of terms have it, and sentences on them.
+
+    Wishes that its parents did not know add the terms that they ask for; a term that is there
+    already weighs more. Of the terms in the last order of importance (HERON) the first gets the
+    largest weight of them all.
+    """
     notes: list[str] = []
-    unread: list[str] = []
     for given in told.wishes:
-        if given.number in told.heeded:
+        if given.number in told.heeded or not isinstance(given.feedback, Wish):
             continue
-        assert isinstance(given.feedback, Wish)  # see `Told`
-        if understood_in(description, given.feedback.wants, change=True).refused:
-            unread.append(f"Entry {given.number} is not understood, so it changes nothing.")
+        if understood_in(description, given.feedback.wants).refused:
+            notes.append(f"Entry {given.number} is not understood, so it changes nothing.")
             continue
-        for name, term in _terms_of(given.feedback.wants, description).items():
-            before = genome.term(name)
-            if before is None:
-                genome = genome.with_term(term)
-                notes.append(f"'{name}' is added")
-            else:
-                genome = genome.with_term(before.scaled("weight", _STEP))
-                notes.append(f"'{name}' weighs {_STEP:g} times as much")
-    wished = [f"As the person wishes, {', '.join(notes)}."] if notes else []
-    return genome, " ".join([*wished, *unread])
-
-
-def _terms_of(wants: str, description: TaskDescription) -> dict[str, Term]:
-    """Terms of the most sensible reward for these words that the words ask for."""
-    made = compose(Scene(description, wants), Dice(random.Random(0)))
-    names = set(word_use(description, wants).values())
-    return {term.name: term for term in made.genome.terms if term.name in names}
-
-
-def in_order(genome: Genome, told: Told) -> tuple[Genome, str]:
-    """The genome whose terms weigh in the order of importance that the person gave (HERON), and a
-    sentence on it. The largest weight of the ordered terms goes to the first."""
-    orders = [
-        each.feedback.order
-        for each in told.importance
-        if isinstance(each.feedback, Importance) and each.feedback.of == "terms"
-    ]
-    if not orders:
-        return genome, ""
-    named = [name for name in orders[-1] if genome.term(name) is not None]
-    if len(named) < 2:
-        return genome, ""
-    weight = max(abs(term.weight) for term in genome.terms if term.name in named)
-    for name in named:
-        term = genome.term(name)
-        assert term is not None  # it was looked for above
-        genome = genome.with_term(term.scaled("weight", weight / max(abs(term.weight), 1e-9)))
-        weight = rounded(weight / _STEP)
-    return genome, f"The person's order of terms: {' > '.join(named)}."
+        wanted = _most_sensible(description, given.feedback.wants)[1].genome
+        for name in dict.fromkeys(word_use(description, given.feedback.wants).values()):
+            known = genome.get(name)
+            term = wanted[name] if known is None else known.scaled("weight", _STEP)
+            genome = {**genome, name: term}
+            does = "is added" if known is None else f"weighs {_STEP:g} times as much"
+            notes.append(f"As the person wishes, '{name}' {does}.")
+    orders = [given.feedback for given in told.importance if isinstance(given.feedback, Importance)]
+    order = next((each.order for each in reversed(orders) if each.of == "terms"), ())
+    named = [name for name in order if name in genome]
+    if len(named) > 1:
+        weight = max(abs(genome[name].numbers["weight"]) for name in named)
+        for name in named:
+            before = max(abs(genome[name].numbers["weight"]), 1e-9)
+            genome = {**genome, name: genome[name].scaled("weight", weight / before)}
+            weight = rounded(weight / _STEP)
+        notes.append(f"The person's order of terms: {' > '.join(named)}.")
+    return genome, notes

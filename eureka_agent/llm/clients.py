@@ -1,0 +1,211 @@
+"""Language models by `--model <provider>/<name>`, through their SDK or through litellm.
+
+Of the SDKs of OpenAI and Anthropic one call is used, which posts a body and returns the answer's:
+retries, timeouts, forms of requests and readings of replies are the same for both. An SDK is
+imported on demand.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from eureka_agent.errors import SettingsError
+from eureka_agent.llm.access import (
+    DEFAULT_ACCESS,
+    KEY_VARIABLES,
+    NO_KEY,
+    ModelAccess,
+    ask_loopback_directly,
+    checked_key,
+    redact,
+    shown_address,
+    usable_address,
+)
+from eureka_agent.llm.bodies import BOUNDS, Forms, chat_body, messages_body, responses_body
+from eureka_agent.llm.bounded_http import LONGEST_BODY_BYTES, bound_clients, requests_bounded
+from eureka_agent.llm.breaker import Breaker, Retries
+from eureka_agent.llm.failures import BAD_BODIES, RequestFailedError, Service, Trouble, failure_of
+from eureka_agent.llm.interface import Completion, CompletionRequest, LanguageModel
+from eureka_agent.llm.replies import decoded, read_chat, read_message, read_response, refused
+
+CONNECT_TIMEOUT_S = 10.0
+"""Timeout of a connection, which a model's thinking does not lengthen."""
+OPENAI_HOST = "api.openai.com"
+_CLASSES = {"openai": "OpenAI", "anthropic": "Anthropic"}
+"""Names in an SDK's classes: of `AsyncOpenAI`, a client, and of `OpenAIError`, any error."""
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A wire format of requests and replies."""
+
+    protocol: str
+    path: str
+    """Path of requests below the address."""
+    body: Callable[[str, CompletionRequest, Forms], dict[str, Any]]
+    """Makes a body from the model's own name."""
+    read: Callable[[Any], Completion]
+
+
+WIRES = {
+    "chat": Wire("Chat Completions", "/chat/completions", chat_body, read_chat),
+    "responses": Wire("Responses", "/responses", responses_body, read_response),
+    "messages": Wire("Messages", "/v1/messages", messages_body, read_message),
+}
+
+
+def language_model(model: str, access: ModelAccess = DEFAULT_ACCESS) -> LanguageModel:
+    """Make a model by name. Raises SettingsError for an unknown provider, a missing key, and an SDK
+    that cannot be imported."""
+    provider, slash, name = (found.strip() for found in model.partition("/"))
+    if slash and provider and name and model != f"{provider}/{name}":
+        # its price and its share of proposals would have another name
+        hint = f"write {provider}/{name}"
+        raise SettingsError(f"model {model!r} has spaces around its parts", hint)
+    if not slash or not provider or not name:
+        what = "is only half a name" if slash else "does not say whose it is"
+        raise SettingsError(
+            f"model {model!r} {what}",
+            "write <provider>/<model>, such as openai/gpt-5, anthropic/claude-sonnet-5 or"
+            " gemini/gemini-2.5-pro, or offline for no LLM",
+        )
+    if provider in _CLASSES:
+        return SdkModel(provider, name, access)
+    from eureka_agent.llm.litellm_client import LiteLLMModel
+
+    return LiteLLMModel(provider, name, access)
+
+
+class ServedModel(ABC):
+    """A model on a server."""
+
+    def __init__(self, service: Service, access: ModelAccess, forms: Forms) -> None:
+        """`forms` learn what the server refuses."""
+        self.name = service.name
+        self.service = service
+        self.forms = forms
+        self.retries = Retries(
+            self.name, access.breaker or Breaker(), access.outage_s, access.on_retry
+        )
+        self._tell = access.on_retry
+
+    async def complete(self, request: CompletionRequest) -> Completion:
+        """Try a request, at once in another form where the server refuses one. Raises
+        RequestFailedError."""
+        while True:
+            known, started = self.forms.refused, time.monotonic()
+            try:
+                return (await self._once(request)).made_in(time.monotonic() - started)
+            except RequestFailedError as error:
+                failure = error
+            if failure.refusal:
+                return refused()
+            before = self.forms.refused
+            form = self.forms.learn(failure, known)
+            if not form:
+                failure.service = self.service
+                raise failure
+            if form not in before:
+                self._tell(f"{self.name} refuses {form}: asked in another form")
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the connections."""
+
+    @abstractmethod
+    async def _once(self, request: CompletionRequest) -> Completion:
+        """Make a request. Raises RequestFailedError."""
+
+
+class SdkModel(ServedModel):
+    """A model of OpenAI's or Anthropic's, or of a compatible server."""
+
+    def __init__(self, provider: str, model: str, access: ModelAccess) -> None:
+        """Read the provider's key, unless at another server. Raises SettingsError without it."""
+        try:
+            sdk: Any = importlib.import_module(provider)
+        except ImportError as error:
+            what = f"the package {provider} cannot be imported: {error}"
+            raise SettingsError(what, "install eureka-agent again") from None
+        name = f"{provider}/{model}"
+        given = access.base_url or os.environ.get(f"{provider.upper()}_BASE_URL") or None
+        address = usable_address(given)
+        host = urlsplit(address or f"https://{OPENAI_HOST}").hostname or ""
+        is_openai = host == OPENAI_HOST or host.endswith(f".{OPENAI_HOST}")  # in any region
+        official = address is None or (provider == "openai" and is_openai)
+        key = checked_key(name, KEY_VARIABLES[provider], needed=official)
+        if provider == "anthropic":
+            self.wire, hint = WIRES["messages"], ""
+            # the SDK's paths begin with /v1, others' do not: both forms of an address are accepted
+            address = address and address.rstrip("/").removesuffix("/v1")
+        else:
+            responses = access.api == "responses" or (access.api == "auto" and official)
+            self.wire, hint = WIRES["responses" if responses else "chat"], ", often in /v1"
+            if responses and not official:
+                hint += "; --api chat is what most servers speak"
+        ask_loopback_directly()
+        bound_clients()
+        self._sdk_error: type[Exception] = getattr(sdk, f"{_CLASSES[provider]}Error")
+        timeout = sdk.Timeout(access.timeout_s, connect=min(CONNECT_TIMEOUT_S, access.timeout_s))
+        client: Any = getattr(sdk, f"Async{_CLASSES[provider]}")
+        try:
+            # with a key, even an empty one, no SDK looks for credentials on the disk
+            options = {"api_key": key or NO_KEY, "base_url": address, "timeout": timeout}
+            self._client = client(**options, max_retries=0)
+        except (self._sdk_error, ValueError, ImportError) as error:  # a proxy may need a package
+            where = repr(shown_address(address)) if address else provider
+            what = f"cannot use the server {where}: {redact(str(error))}"
+            raise SettingsError(what, "see --base-url") from None
+        service = Service(
+            name=name,
+            address=shown_address(str(self._client.base_url)),
+            key_name=KEY_VARIABLES[provider],
+            protocol=self.wire.protocol,
+            address_hint=f"--base-url must end where {self.wire.path} follows{hint}",
+            timeout_s=access.timeout_s,
+            key=key,
+        )
+        bounds = BOUNDS[::-1] if official else BOUNDS
+        super().__init__(service, access, Forms(*(bounds if self.wire.body is chat_body else ())))
+        self._model = model
+
+    def body(self, request: CompletionRequest) -> dict[str, Any]:
+        """Body of a request."""
+        return self.wire.body(self._model, self.forms.of(request), self.forms)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        timeout_s: float,
+        longest: int = LONGEST_BODY_BYTES,
+        **options: Any,
+    ) -> bytes:
+        """Body of the answer to an HTTP request. Raises RequestFailedError."""
+        try:
+            with requests_bounded(timeout_s, longest):
+                async with asyncio.timeout(timeout_s):
+                    call = getattr(self._client, method)
+                    return bytes(await call(path, cast_to=bytes, **options))
+        except TimeoutError:
+            raise RequestFailedError(Trouble.TIMEOUT) from None
+        except (self._sdk_error, *BAD_BODIES) as error:
+            raise failure_of(error) from None
+
+    async def close(self) -> None:
+        """Close the connections, as the garbage collector would print a traceback."""
+        await self._client.close()
+
+    async def _once(self, request: CompletionRequest) -> Completion:
+        timeout_s, body = self.service.timeout_s, self.body(request)
+        return self.wire.read(
+            decoded(await self.call("post", self.wire.path, timeout_s, body=body))
+        )
