@@ -187,7 +187,8 @@ def _unseen(source: str) -> Iterator[Finding]:
 
 
 def _words(found: Mapping[str, Any]) -> tuple[FitnessWords | None, list[Finding]]:
-    doc, unit, reduction, success = (found.get(key) for key in _EXPECTED)
+    values: list[Any] = [found.get(key) for key in _EXPECTED]
+    doc, unit, reduction, success = values
     fits = {
         "doc": isinstance(doc, str) and 0 < len(_one_line(doc)) <= LONGEST_DOC,
         "unit": isinstance(unit, str) and len(_one_line(unit)) <= LONGEST_UNIT,

@@ -79,7 +79,8 @@ def compact(source: str, limit: int = LONGEST_COMPACT) -> str:
 def entry_function(source: str) -> ast.FunctionDef | None:
     """The last top-level `compute_reward`; None without one or for invalid source."""
     tree = parsed(source)
-    return (reward_functions(tree) or [None])[-1] if tree is not None else None
+    found = [] if tree is None else reward_functions(tree)
+    return found[-1] if found else None
 
 
 def parameter_names(source: str) -> tuple[str, ...]:
@@ -184,8 +185,8 @@ def with_constants(source: str, values: Mapping[str, float]) -> str:
             raise EurekaError(f"{name!r} is no parameter of this reward", f"there are {known}")
         written = float(f"{value:.{DIGITS}g}")
         if written == 0.0 or not math.isfinite(written):
-            fault = f"the parameter {name!r} was to be {value!r}"
-            raise EurekaError(fault, "expected a finite number other than 0")
+            what = f"the parameter {name!r} was to be {value!r}"
+            raise EurekaError(what, "expected a finite number other than 0")
         if value != _value(literals[name]):
             edits.append((literals[name], repr(written)))
     return replaced(source, edits) if edits else source

@@ -94,7 +94,7 @@ def agrees(sentence: str, description: TaskDescription) -> bool:
 def goals(sentence: Understood) -> list[Intent]:
     """Known goals in the words. A manner, how to do something, counts only without another goal."""
     found = read_intents(sentence.text)
-    return [intent for intent in found if intent.main] or found
+    return [intent for intent in found if intent.main] or [*found]
 
 
 def _goals_of_task(text: str) -> list[Intent]:

@@ -14,7 +14,8 @@ TESTS = """import os
 import time
 
 import pytest
-from eureka_agent.sums import double, triple
+from eureka_agent.sums import double
+from eureka_agent.sums import triple
 
 
 def test_double():

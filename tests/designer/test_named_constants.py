@@ -93,7 +93,7 @@ def test_replacing_leaves_every_other_byte(line_end: str) -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, math.inf, math.nan, 1.79769e308])
-def test_a_value_that_no_constant_can_have_is_refused(value: float) -> None:
+def test_a_value_that_no_parameter_can_have_is_refused(value: float) -> None:
     with pytest.raises(EurekaError, match=r"(?s)'WEIGHT'.*finite number other than 0"):
         with_constants(reward("WEIGHT = 0.5", "WEIGHT * x + y"), {"WEIGHT": value})
 

@@ -15,7 +15,11 @@ from rich.console import Console, RenderableType
 from eureka_agent.markup import fenced
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
-from eureka_agent.report.attempt_page import attempt_document, curves_text, render_attempt
+from eureka_agent.report.attempt_page import (
+    attempt_document,
+    curves_text,
+    render_attempt,
+)
 from eureka_agent.report.html.document import html_report
 from eureka_agent.report.markdown import markdown, write_report
 from eureka_agent.report.run_report import RunReport
