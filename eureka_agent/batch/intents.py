@@ -145,8 +145,9 @@ class IntentsFile:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def record(self, kind: str, text: str = "", search: str | None = None, **changes: Any) -> None:
-        """Store changes of a search's `SearchIntent`, or of the batch's `Intents`, with an event where it
-        has a kind. Raises DiskFullError where there is no room: then they hold in this process."""
+        """Store changes of a search's `SearchIntent`, or of the batch's `Intents`, with an event
+        where it has a kind. Raises DiskFullError where there is no room: then they hold in this
+        process."""
         with locked(self.folder, "batch", "try again", _CHANGES_LOCK):
             if self._stamp is not None:
                 self.read()

@@ -85,7 +85,6 @@ def print_verdicts(
         ]
         print_json({"verdicts": records} if several else records[0])
         return
-    from eureka_agent.cli.critique import render_line, render_verdict
     from eureka_agent.report.terminal import CleanConsole
 
     console = CleanConsole(highlight=False, soft_wrap=True)

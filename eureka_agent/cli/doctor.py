@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _PACKAGES = (
     "torch mujoco mujoco-core mujoco-studio gymnasium numpy scipy pydantic rich openai anthropic"
-    " litellm docker packaging tenacity jinja2 safetensors tensorboard pyyaml av pillow pygments"
+    " litellm docker packaging jinja2 safetensors tensorboard pyyaml av pillow pygments"
     " starlette uvicorn choix"
 )
 REQUIRED_PACKAGES = tuple(_PACKAGES.split())

@@ -196,6 +196,7 @@ def _differences(attempt: Attempt, parents: Mapping[str, Attempt]) -> list[Block
     drawn = {
         name: DrawingBlock(partial(source_difference, each, attempt))
         for name, each in parents.items()
+        if each.proposal.reward.source != attempt.proposal.reward.source
     }
     return [Folded(f"Difference to its parent {name}", [each]) for name, each in drawn.items()]
 

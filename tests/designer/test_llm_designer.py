@@ -30,6 +30,7 @@ from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError
 from eureka_agent.llm.prompts import render
 from eureka_agent.records import (
+    NOT_ASKED,
     ComponentSummary,
     Diagnosis,
     DiagnosisFinding,
@@ -41,7 +42,7 @@ from eureka_agent.records import (
 )
 from eureka_agent.resources import resource_folder
 
-ASKED = [operator for operator in Operator if operator is not Operator.EDIT]
+ASKED = [operator for operator in Operator if operator not in NOT_ASKED]
 """Operators that models are asked for."""
 REWARD = (
     "def compute_reward(cart_position):\n    return -cart_position.abs(), {'centred':"

@@ -98,6 +98,6 @@ def test_a_value_that_no_parameter_can_have_is_refused(value: float) -> None:
         with_constants(reward("WEIGHT = 0.5", "WEIGHT * x + y"), {"WEIGHT": value})
 
 
-def test_an_unknown_parameter_is_refused() -> None:
+def test_an_unknown_constant_is_refused() -> None:
     with pytest.raises(EurekaError, match=r"(?s)'DT'.*there are WEIGHT"):
         with_constants(reward("WEIGHT = 0.5\nDT = 0.02", "WEIGHT * x / DT + y"), {"DT": 0.5})
