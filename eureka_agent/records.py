@@ -452,6 +452,10 @@ class Proposal(Record):
     reply: str = ""
     finish_reason: str = "stop"
     """`eureka_agent.llm.interface.FinishReason`."""
+    problem: str = ""
+    """Why the reply holds no reward, or not all of it; empty for a whole one."""
+    problem_hint: str = ""
+    """What could help."""
     cost: Cost = Cost()
     drafts: tuple[float | None, ...] = ()
     """Improvement of the fitness that was expected of each draft, of which this is the one with the

@@ -12,7 +12,7 @@ from eureka_agent.designer.source_tools import compact, parameter_names
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
 from eureka_agent.llm.prompts import fenced, render, system_message
-from eureka_agent.llm.spoken import Replied, ending_of, spoken, why_no_answer
+from eureka_agent.llm.spoken import ending_of, spoken, why_no_answer
 from eureka_agent.records import NOT_ASKED, Message, Proposal, Verdict
 from eureka_agent.rewards import CodeReward
 from eureka_agent.text import clipped, printable
@@ -87,11 +87,10 @@ class LanguageModelDesigner:
             return
         self._unanswered += 1
         if self._unanswered >= MOST_UNANSWERED * (PATIENCE_AFTER_AN_ANSWER**self._answered):
-            what, help_ = why_no_reward(proposal)
             self._given_up = LanguageModelError(
                 f"{proposal.reward.author}: {self._unanswered} replies in a row hold no reward, the"
-                f" last one because {what}",
-                help_ or "ask another --model",
+                f" last one because {proposal.problem}",
+                proposal.problem_hint or "ask another --model",
             )
             raise self._given_up
 
@@ -191,27 +190,33 @@ def _proposal(request: DesignRequest, message: Message) -> Proposal:
     cut_off = message.finish_reason == FinishReason.CUT_OFF
     reply = parse_reply(message.reply, message.reasoning, cut_off=cut_off)
     note = _NOTES.get(FinishReason(message.finish_reason), "")
-    note = note if reply.source else f"{why_no_reward(message)[0]}."
+    problem, hint = "", ""
+    if not reply.source:
+        problem, hint = _why_no_reward(message)
+        note = f"{problem}."
+    elif cut_off:
+        problem = "the reply was cut off at the bound on tokens (--reply-tokens)"
     return Proposal(
         reward=CodeReward(source=reply.source, author=message.model),
         reasoning="\n\n".join(part for part in (reply.reasoning, note) if part),
         operator=request.operator,
         parents=tuple(parent.id for parent in request.parents),
         prompt=message.request,
-        reply=printable(
-            message.reply
-        ),  # `reply.md` may be shown in a terminal; the message has the raw reply
+        # `reply.md` may be shown in a terminal; the message has the raw reply
+        reply=printable(message.reply),
         finish_reason=message.finish_reason,
+        problem=problem,
+        problem_hint=hint,
         cost=message.cost,
     )
 
 
-def why_no_reward(replied: Replied) -> tuple[str, str]:
+def _why_no_reward(message: Message) -> tuple[str, str]:
     """The reason why no reward is taken from a reply, and what could help."""
-    problem = parse_reply(replied.reply).problem
-    if problem and ending_of(replied) in (FinishReason.STOP, FinishReason.OTHER):
+    problem = parse_reply(message.reply).problem
+    if problem and ending_of(message) in (FinishReason.STOP, FinishReason.OTHER):
         return problem, ""
-    return why_no_answer(replied, "`compute_reward`")
+    return why_no_answer(message, "`compute_reward`")
 
 
 def _answer(rejected: Proposal) -> str:

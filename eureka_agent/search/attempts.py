@@ -10,10 +10,8 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.parse import EMPTY, NO_PYTHON
 from eureka_agent.designer.interface import Designer, DesignRequest, Rejection, proposal_of
-from eureka_agent.designer.llm_designer import why_no_reward
 from eureka_agent.journal.entries import Judged, Observer, Proposed
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.llm.interface import FinishReason
 from eureka_agent.ranking import by_fitness
 from eureka_agent.records import Attempt, Operator, Proposal, Stage, Verdict
 from eureka_agent.search.attempt_training import AttemptTrainer
@@ -145,7 +143,7 @@ class AttemptRunner:
         verdict = await self._critic.judge(
             attempt.proposal.reward, memory=self._memory.before(attempt.iteration, attempt.sample)
         )
-        return self._judged(attempt, with_ending(verdict, attempt.proposal))
+        return self._judged(attempt, with_problem(verdict, attempt.proposal))
 
     def _judged(self, attempt: Attempt, verdict: Verdict) -> Attempt:
         self._observer(Judged(attempt=attempt.id, verdict=verdict))
@@ -156,17 +154,16 @@ class AttemptRunner:
         return judged
 
 
-def with_ending(verdict: Verdict, proposal: Proposal) -> Verdict:
+def with_problem(verdict: Verdict, proposal: Proposal) -> Verdict:
     """The verdict with the reason why a model's reply holds no reward, or a part of one."""
-    if not verdict.findings or not proposal.prompt:
+    if not verdict.findings or not proposal.problem:
         return verdict
     first, *others = verdict.findings
     if first.code == EMPTY:
-        message, hint = why_no_reward(proposal)
-        first = first.model_copy(update={"message": message, "hint": hint or first.hint})
-    elif first.code == NO_PYTHON and proposal.finish_reason == FinishReason.CUT_OFF:
-        message = f"{first.message}; the reply was cut off at the bound on tokens (--reply-tokens)"
-        first = first.model_copy(update={"message": message})
+        hint = proposal.problem_hint or first.hint
+        first = first.model_copy(update={"message": proposal.problem, "hint": hint})
+    elif first.code == NO_PYTHON:
+        first = first.model_copy(update={"message": f"{first.message}; {proposal.problem}"})
     return verdict.model_copy(update={"findings": (first, *others)})
 
 
