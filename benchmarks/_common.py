@@ -12,11 +12,11 @@ from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
-from eureka_agent.worker.limits import keep_freed_memory
 from eureka_agent.training.evaluation import evaluate_policy
 from eureka_agent.training.policy import Policy
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFinished, Trainer
+from eureka_agent.worker.limits import keep_freed_memory
 
 EVALUATION_EPISODES = 64
 EVALUATION_SEED = 12345
