@@ -103,7 +103,9 @@ def environment_code(
         raise
     except BaseException as error:
         # the author's code raised, or a base class that calls it
-        own = _authors_frames(error, cls) or any(_is_in(x, [_SIMULATION]) for x in _frames(error))
+        own = _authors_frames(error, cls) or any(
+            _is_in(frame, [_SIMULATION]) for frame in _frames(error)
+        )
         if is_out_of_memory(error) or is_gpu_failure(error) or not own:
             raise
         place = place_of_error(error, cls) or f"{cls.__name__}: "

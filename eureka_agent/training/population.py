@@ -3,16 +3,19 @@ members: a member's numbers are those of a training on its own."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 from eureka_agent.parameters import DEFAULTS, Distribution
+from eureka_agent.records import CurvePoint
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.distributions import distribution_of
+from eureka_agent.training.fitness import EndedEpisodes
 from eureka_agent.training.networks import (
     ObservationStatistics,
     ReturnStatistics,
@@ -27,22 +30,6 @@ from eureka_agent.training.update import (
     StackedAdam,
     generalized_advantages,
 )
-
-
-@dataclass
-class LearningReport:
-    """Statistics of an update. Shape of each: (members,)."""
-
-    kl: Tensor
-    policy_loss: Tensor
-    value_loss: Tensor
-    explained_variance: Tensor
-    entropy: Tensor
-    action_std: Tensor | None
-    """None, as the next, where actions are choices."""
-    action_saturation: Tensor | None
-    learning_rate: Tensor
-    healthy: Tensor
 
 
 class StackedMembers:
@@ -67,6 +54,11 @@ class StackedMembers:
         )
         self._return_statistics = ReturnStatistics(members, device)
         self._adam = StackedAdam(self.networks.parameters, self.networks.gradients)
+        self._parts: dict[str, StackedAdam | ObservationStatistics | ReturnStatistics] = {
+            "adam": self._adam,
+            "observations": self.observation_statistics,
+            "returns": self._return_statistics,
+        }
         self._learning_rate = torch.full((members, 1), settings.learning_rate, device=device)
         self._update = PPOUpdate(
             self.networks, self.distribution, self._adam, self._learning_rate, settings
@@ -120,12 +112,8 @@ class StackedMembers:
     def _member_tensors(self) -> dict[str, Tensor]:
         """All state tensors with one row per member, not copied."""
         tensors = {"parameters": self.networks.parameters, "learning_rate": self._learning_rate}
-        for part, state in (
-            ("adam", self._adam.member_tensors()),
-            ("observations", self.observation_statistics.member_tensors()),
-            ("returns", self._return_statistics.member_tensors()),
-        ):
-            tensors |= {f"{part}.{name}": each for name, each in state.items()}
+        for part, state in self._parts.items():
+            tensors |= {f"{part}.{name}": each for name, each in state.member_tensors().items()}
         return tensors
 
     def clear(self, member: int) -> None:
@@ -136,7 +124,7 @@ class StackedMembers:
         self.collector.clear_member(member)
 
     def _reset(self, member: int) -> None:
-        for state in (self._adam, self.observation_statistics, self._return_statistics):
+        for state in self._parts.values():
             state.reset(member)
 
     def collect(self, members: Collection[int], width: int, arguments: Collection[str]) -> Rollout:
@@ -147,8 +135,12 @@ class StackedMembers:
             self.networks.members(0, width), self.observation_statistics, width, arguments
         )
 
-    def learn(self, members: Collection[int], rollout: Rollout, rewards: Tensor) -> LearningReport:
-        """Make one PPO update. `rewards`: shape (members, steps, num_envs)."""
+    def learn(
+        self, members: Collection[int], rollout: Rollout, rewards: Tensor
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """Make one PPO update. `rewards`: shape (members, steps, num_envs). Returns numbers of a
+        curve point by name, and whose parameters are finite, shape (members,) each. Choices have no
+        deviation and no saturation."""
         settings, width = self._settings, len(rewards)
         for member in members:
             for epoch in range(settings.epochs):
@@ -179,17 +171,18 @@ class StackedMembers:
         )
         kl, policy_loss, value_loss = self._update.run(batch, self._permutations[:width])
         self.observation_statistics.update(rollout.observations.flatten(1, 2))
-        return LearningReport(
-            kl=kl,
-            policy_loss=policy_loss,
-            value_loss=value_loss,
-            explained_variance=explained,
-            entropy=self.distribution.entropy(policy_outputs, parameters),
-            action_std=self.distribution.std(parameters),
-            action_saturation=self.distribution.saturation(rollout.actions),
-            learning_rate=self._learning_rate[:width, 0].clone(),
-            healthy=self.networks.parameters[:width].isfinite().all(dim=1),
-        )
+        numbers = {
+            "action_saturation": self.distribution.saturation(rollout.actions),
+            "action_std": self.distribution.std(parameters),
+            "learning_rate": self._learning_rate[:width, 0].clone(),
+            "kl": kl,
+            "entropy": self.distribution.entropy(policy_outputs, parameters),
+            "value_loss": value_loss,
+            "policy_loss": policy_loss,
+            "explained_variance": explained,
+        }
+        healthy = self.networks.parameters[:width].isfinite().all(dim=1)
+        return {name: each for name, each in numbers.items() if each is not None}, healthy
 
     def policy_tensors(self, member: int) -> dict[str, Tensor]:
         """CPU copies of the tensors that a member's policy needs to act."""
@@ -255,3 +248,68 @@ def _explained_variance(values: Tensor, returns: Tensor) -> Tensor:
     total = returns.var(dim=1, correction=0)
     rest = (returns - values).var(dim=1, correction=0)
     return torch.where(total > 0.0, 1.0 - rest / total, 0.0)
+
+
+def curve_points(
+    env_steps: Mapping[int, int],
+    rollout: Rollout,
+    rewards: Tensor,
+    components: Mapping[int, Mapping[str, Tensor]],
+    episodes: EndedEpisodes,
+    learning: Mapping[str, Tensor],
+) -> tuple[dict[int, CurvePoint], dict[int, str]]:
+    """Points of the members, with one transfer from the device, and by member the name of a number
+    that is not finite. `env_steps`: each member's; `rewards`: shape (members, steps, num_envs);
+    `components`: shape (rows,) each; `learning`: of `learn`."""
+    named = {"reward": rewards.flatten(1).mean(dim=1), **learning}
+    sums = episodes.count, episodes.fitness_sum, episodes.length_sum
+    numbers = torch.stack([*sums, *named.values()], dim=1).tolist()
+    causes = list(rollout.causes)
+    ended = torch.stack(
+        [(rollout.causes[cause] & episodes.counted).flatten(1).sum(dim=1) for cause in causes],
+        dim=1,
+    ).tolist()
+    moments = _component_moments([components[member] for member in env_steps])
+    points, faults = {}, {}
+    for (member, steps), (means, magnitudes, deviations) in zip(
+        env_steps.items(), moments, strict=True
+    ):
+        counts = zip(causes, ended[member], strict=True)
+        count, fitness, length, *rest = numbers[member]
+        absent = dict.fromkeys(("action_saturation", "action_std"))
+        values: dict[str, Any] = {**absent, **dict(zip(named, rest, strict=True))}
+        try:
+            points[member] = CurvePoint(
+                env_steps=steps,
+                fitness=fitness / count if count else None,
+                episode_length=length / count if count else None,
+                episodes=round(count),
+                components=means,
+                component_magnitudes=magnitudes,
+                component_deviations=deviations,
+                terminations={cause: each for cause, each in counts if each},
+                **values,
+            )
+        except ValidationError as error:  # a sum or square of finite values can overflow
+            faults[member] = ".".join(str(part) for part in error.errors()[0]["loc"])
+    return points, faults
+
+
+def _component_moments(
+    members: Sequence[Mapping[str, Tensor]],
+) -> list[tuple[dict[str, float], dict[str, float], dict[str, float]]]:
+    """Mean, mean magnitude and deviation of components, by member for equal rounding."""
+    tables = [torch.stack(list(components.values())) for components in members if components]
+    moments = [
+        torch.stack((each.mean(1), each.abs().mean(1), each.std(dim=1, correction=0)), dim=1)
+        for each in tables
+    ]
+    columns = iter(torch.cat(moments).tolist() if moments else ())
+    result = []
+    for components in members:
+        own = {name: next(columns) for name in components}
+        means, magnitudes, deviations = (
+            {name: values[index] for name, values in own.items()} for index in range(3)
+        )
+        result.append((means, magnitudes, deviations))
+    return result

@@ -270,8 +270,10 @@ def spoiled_members(
 ) -> list[int]:
     """Members whose policy gave NaN actions, which excuse later states; other unsound states raise
     EnvironmentFaultError. `env_steps`: each member's before the rollout."""
-    if _all_sound(rollout):
-        return []
+    observed = rollout.final_observations, rollout.last_observations, rollout.observations
+    values = (*observed, *rollout.arguments.values())
+    if bool(torch.stack([(value.abs() < LARGEST).all() for value in values]).all()):
+        return []  # by a single transfer from the device
     spoiled = []
     for slot in env_steps:
         first = _first_unsound(rollout, slot)
@@ -288,13 +290,6 @@ def spoiled_members(
         action = taken[-1].clamp(-1.0, 1.0).tolist() if reached else None
         raise state_fault(environment, first.name, first.value, when, action)
     return spoiled
-
-
-def _all_sound(rollout: Rollout) -> bool:
-    """True where every state is sound, by a single transfer from the device."""
-    observed = rollout.final_observations, rollout.last_observations, rollout.observations
-    values = (*observed, *rollout.arguments.values())
-    return bool(torch.stack([(value.abs() < LARGEST).all() for value in values]).all())
 
 
 def _first_unsound(rollout: Rollout, slot: int) -> _Place | None:

@@ -26,11 +26,13 @@ class CheckpointKeeper:
         """`policies`: number of policies kept. `counts_from`: env step up to which a checkpoint is
         worse than any later one, since its episodes had other parameters."""
         self._due = frozenset(checkpoint_iterations(iterations, checkpoints))
-        self._iterations = iterations
+        self._last = iterations
         self._most = policies
         self._counts_from = counts_from
-        self._points: list[CurvePoint] = []
-        self._seen = 0
+        self.recent: list[CurvePoint] = []
+        """Points since the last checkpoint."""
+        self.iterations = 0
+        """Iterations added so far."""
         self.records: list[CheckpointRecord] = []
         self.policies: dict[int, dict[str, Tensor]] = {}
         """Policies of the checkpoints with the highest fitness, by checkpoint index. Of equal ones,
@@ -41,16 +43,6 @@ class CheckpointKeeper:
         """Index of the best checkpoint so far; 0 before the first."""
         return max(self.policies, key=self._rank, default=0)
 
-    @property
-    def iterations(self) -> int:
-        """Iterations added so far."""
-        return self._seen
-
-    @property
-    def recent(self) -> tuple[CurvePoint, ...]:
-        """Points since the last checkpoint."""
-        return tuple(self._points)
-
     def resume(
         self,
         iterations: int,
@@ -59,28 +51,26 @@ class CheckpointKeeper:
         policies: Mapping[int, Mapping[str, Tensor]],
     ) -> None:
         """Continue from the state of another keeper of the same training."""
-        self._seen, self._points, self.records = iterations, list(recent), list(records)
+        self.iterations, self.recent, self.records = iterations, list(recent), list(records)
         self.policies = {index: dict(policy) for index, policy in policies.items()}
 
     @property
     def finished(self) -> bool:
-        return self._seen >= self._iterations
+        return self.iterations >= self._last
 
     def add(self, point: CurvePoint, policy: Callable[[], dict[str, Tensor]]) -> None:
         """Add an iteration. `policy` copies the member's policy, and is called if that is kept."""
-        self._points.append(point)
-        self._seen += 1
-        if self._seen not in self._due:
+        self.recent.append(point)
+        self.iterations += 1
+        if self.iterations not in self._due:
             return
-        self.records.append(summarize(self._points))
-        self._points = []
+        self.records.append(summarize(self.recent))
+        self.recent = []
         newest = len(self.records) - 1
         kept = sorted((*self.policies, newest), key=self._rank)[-self._most :]
         if newest in kept:
-            self.policies = {
-                index: policy() if index == newest else self.policies[index]
-                for index in sorted(kept)
-            }
+            known = {**self.policies, newest: policy()}
+            self.policies = {index: known[index] for index in sorted(kept)}
 
     def _rank(self, index: int) -> tuple[bool, bool, float, int]:
         record = self.records[index]

@@ -18,7 +18,6 @@ from eureka_agent.records import CurvePoint, Outcome, ParameterStage
 from eureka_agent.settings import TrainingSettings, check_training
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
-from eureka_agent.training.curves import curve_points
 from eureka_agent.training.environment_faults import environment_code, fitness_fault
 from eureka_agent.training.fitness import (
     EpisodeTracker,
@@ -33,7 +32,7 @@ from eureka_agent.training.member_rewards import (
     Member,
     member_rewards,
 )
-from eureka_agent.training.population import StackedMembers
+from eureka_agent.training.population import StackedMembers, curve_points
 from eureka_agent.training.reward import Reward
 from eureka_agent.training.rollout import Rollout, spoiled_members
 from eureka_agent.training.snapshot import CheckpointKeeper, Snapshot, TrainingRecord
@@ -170,7 +169,7 @@ class Trainer:
             env_steps=member.env_steps,
             seconds=time.perf_counter() - member.began,
             checkpoints=tuple(keeper.records),
-            recent=keeper.recent,
+            recent=tuple(keeper.recent),
         )
         state = self._population.member_state(slot)
         for name, row in self._episodes.member_tensors().items():
@@ -243,9 +242,9 @@ class Trainer:
         fitness = self._fitness_of(rollout, failures)
         episodes = self._episodes.update(fitness, rollout.terminated | rollout.truncated)
         with self._timed("update"):
-            report = self._population.learn(self._members, rollout, rewards)
-        for slot, healthy in enumerate(report.healthy.tolist()):
-            if slot in self._members and not healthy:
+            learning, healthy = self._population.learn(self._members, rollout, rewards)
+        for slot, is_healthy in enumerate(healthy.tolist()):
+            if slot in self._members and not is_healthy:
                 reason = f"the policy's parameters became NaN or infinite{_size(rewards[slot])}"
                 failures.setdefault(slot, Failure("not-a-number", reason))
         steps = rewards[0].numel()
@@ -255,7 +254,7 @@ class Trainer:
             member.worked += worked
         members = self._members.items()
         going_on = {slot: each.env_steps for slot, each in members if slot not in failures}
-        points, faults = curve_points(going_on, rollout, rewards, components, episodes, report)
+        points, faults = curve_points(going_on, rollout, rewards, components, episodes, learning)
         for slot, number in faults.items():
             size = _size(rewards[slot])
             reason = f"{number} of an iteration became NaN or infinite: {_HUGE}{size}"

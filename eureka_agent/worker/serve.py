@@ -6,8 +6,8 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -16,9 +16,10 @@ from eureka_agent.protocol import commands
 from eureka_agent.protocol.bounds import KERNELS_FILE
 from eureka_agent.protocol.events import AllSaved, Event, Fault, Opened, Prepared, TaskMeasured
 from eureka_agent.rewards import RewardSpecification
+from eureka_agent.protocol.events import AllSaved, Event, Fault, Measured, Opened, Prepared
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
-from eureka_agent.task import Task, Variable
+from eureka_agent.task import Task
 from eureka_agent.training.environment_faults import (
     MEMORY_HINT,
     RAISED_HINT,
@@ -203,9 +204,9 @@ class Worker:
         with loading_limit(MAKING_SECONDS, CALL_SECONDS):
             loaded = load_environment(command.environment)
         if command.fitness is not None:
-            loaded = with_written_fitness(
-                loaded, command.task, command.fitness, self._fitness_process
-            )
+            # it is generated code, so in a process of its own
+            load = partial(RemoteReward, self._nursery, rows=_FITNESS_ROWS)
+            loaded = with_written_fitness(loaded, command.task, command.fitness, load)
         name, task = loaded.task(command.task)
         found = loaded.environment_class
         opened = Opened(
@@ -217,12 +218,6 @@ class Worker:
             self._dry_runners_of(loaded, task, rehearsed=True)
         self._opened, self._device = (loaded, task), command.device
         return opened
-
-    def _fitness_process(
-        self, reward: RewardSpecification, variables: Sequence[Variable], **vocabulary: Any
-    ) -> RemoteReward:
-        """Run a written fitness, which is generated code, in a process of its own."""
-        return RemoteReward(self._nursery, reward, variables, _FITNESS_ROWS, **vocabulary)
 
     def _dry_runners_of(
         self, loaded: LoadedEnvironment, task: Task, rehearsed: bool = False

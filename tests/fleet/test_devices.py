@@ -130,17 +130,11 @@ def test_what_a_device_setting_comes_to(
     ("asked", "gpus", "types", "said", "hint"),
     [
         ("cuda", 0, ("cpu", "cuda"), NO_CUDA, "eureka doctor"),
-        (
-            "cuda:2",
-            2,
-            ("cpu", "cuda"),
-            "no device 'cuda:2': torch finds cuda:0 and cuda:1",
-            "--device cuda",
-        ),
+        ("cuda:2", 2, ("cpu", "cuda"), "no device 'cuda:2': torch finds cuda:0 and cuda:1", "--device cuda"),
         ("cuda:0,cuda:5", 1, ("cpu", "cuda"), "no device 'cuda:5'", "--device cuda"),
         ("cuda", 1, ("cpu",), "the environment 'cart' does not say", "--device cpu"),
     ],
-)
+)  # fmt: skip
 def test_a_device_that_cannot_be_had_is_an_error_with_the_next_step(
     description: TaskDescription,
     asked: str,

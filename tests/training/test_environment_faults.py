@@ -1,10 +1,11 @@
-"""A training tells an environment's faults from a reward's, by its states and before any reward is
-called."""
+"""Faults of environments are told from those of rewards, policies and the machine."""
 
 from __future__ import annotations
 
 import math
 import re
+import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -23,7 +24,7 @@ from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.time_limit import TimeLimitError, patient_time_limit, time_limit
 from eureka_agent.task import Task
-from eureka_agent.training.environment_faults import environment_code
+from eureka_agent.training.environment_faults import environment_code, is_gpu_failure
 from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
 from eureka_agent.training.networks import MemberNetworks
 from eureka_agent.training.policy import Policy
@@ -70,23 +71,11 @@ def test_a_whole_environment_trains(tmp_path: Path, small_settings: TrainingSett
 @pytest.mark.parametrize(
     ("code", "part", "said"),
     [
-        (
-            "self.velocity[3] = torch.nan",
-            '"motion"',
-            r"the variable 'motion', column 0 is nan in step \d+ of an episode",
-        ),
-        (
-            "self.height[3] = -torch.inf",
-            '"height": self.height',
-            r"the variable 'height' is -inf in step \d+",
-        ),
-        (
-            "self.velocity[3] = 1e30",
-            '"motion"',
-            r"the variable 'motion', column 0 is 1e\+30 in step",
-        ),
+        ("self.velocity[3] = torch.nan", '"motion"', r"the variable 'motion', column 0 is nan in step \d+ of an episode"),
+        ("self.height[3] = -torch.inf", '"height": self.height', r"the variable 'height' is -inf in step \d+"),
+        ("self.velocity[3] = 1e30", '"motion"', r"the variable 'motion', column 0 is 1e\+30 in step"),
     ],
-)
+)  # fmt: skip
 def test_a_number_that_breaks_late_is_named_with_its_line_and_step(
     tmp_path: Path, small_settings: TrainingSettings, code: str, part: str, said: str
 ) -> None:
@@ -134,16 +123,10 @@ def test_a_start_state_that_is_no_number_is_said_to_be_a_reset_s(
     ("code", "said"),
     [
         ("raise ValueError('no cable')", "in simulate: ValueError: no cable"),
-        (
-            "self.velocity = self.missing",
-            "in simulate: AttributeError: 'Lift' object has no attribute 'missing'",
-        ),
-        (
-            "while True: pass",
-            "in simulate: an iteration of the environment did not end within 0.4 s",
-        ),
+        ("self.velocity = self.missing", "in simulate: AttributeError: 'Lift' object has no attribute 'missing'"),
+        ("while True: pass", "in simulate: an iteration of the environment did not end within 0.4 s"),
     ],
-)
+)  # fmt: skip
 def test_code_that_raises_or_never_ends_is_named_with_its_line(
     tmp_path: Path, small_settings: TrainingSettings, code: str, said: str
 ) -> None:
@@ -306,3 +289,67 @@ def test_a_second_alarm_on_the_way_out_does_not_hide_the_line(tmp_path: Path) ->
         environment_code(load_environment("cartpole").environment_class, doing="a step"),
     ):
         leave()
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (torch.AcceleratorError("CUDA error: unspecified launch failure"), True),
+        (RuntimeError("Warp CUDA error 719: unspecified launch failure"), True),
+        (torch.AcceleratorError("CUDA error: device-side assert triggered"), False),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), False),
+        (RuntimeError("CUDA error: out of memory"), False),
+        (RuntimeError("The size of tensor a (3) must match the size of tensor b (4)"), False),
+    ],
+)
+def test_a_failing_gpu_is_told_from_faults_of_code_and_lack_of_memory(
+    error: RuntimeError, expected: bool
+) -> None:
+    assert is_gpu_failure(error) is expected
+
+
+def test_a_block_in_time_is_left_alone_and_the_handler_put_back() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    with time_limit(5.0):
+        assert signal.getsignal(signal.SIGALRM) is not before
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_a_block_that_swallows_the_first_alarm_meets_another() -> None:
+    alarms = []
+
+    def stubborn() -> None:
+        while True:
+            try:
+                while True:
+                    pass
+            except BaseException:
+                alarms.append(True)
+                if len(alarms) == 2:
+                    raise
+
+    def limited() -> None:
+        with time_limit(0.05):
+            stubborn()
+
+    with pytest.raises(TimeLimitError, match=r"longer than 0\.05 s"):
+        limited()
+    assert len(alarms) == 2
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_there_is_no_limit_outside_the_main_thread() -> None:
+    reached = []
+
+    def work() -> None:
+        with time_limit(0.01):
+            until = time.monotonic() + 0.05
+            while time.monotonic() < until:
+                pass
+            reached.append(True)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert reached == [True]

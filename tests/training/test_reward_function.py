@@ -74,17 +74,13 @@ def compute_reward(height: torch.Tensor, previous_height: Tensor, velocity: np.n
         ("def compute_reward(): return 1", "takes no argument", "variables"),
         ("def compute_reward(*height): return 1", "'*height'", "name every argument"),
         ("def compute_reward(heigth): return 1", "'heigth'", "did you mean 'height'?"),
-        (
-            "def compute_reward(previous_heigth): return 1",
-            "'previous_heigth'",
-            "did you mean 'previous_height'?",
-        ),
+        ("def compute_reward(previous_heigth): return 1", "'previous_heigth'", "did you mean 'previous_height'?"),
         ("def compute_reward(goal_gap): return 1", "private", "public variables"),
         ("def compute_reward(previous_goal_gap): return 1", "private", "public variables"),
         ("def compute_reward(height): return 1\n1 / 0\n", "line 2: ZeroDivisionError", "top level"),
         ("def compute_reward(height): return 1\ncompute_reward = 3\n", "is int", "do not assign"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_loaded_is_refused_with_a_hint(source: str, message: str, hint: str) -> None:
     with pytest.raises(RewardLoadError) as caught:
         load(source)

@@ -90,38 +90,15 @@ def test_full_episodes_are_counted_with_the_cause_of_their_end(
     ("source", "code", "reason"),
     [
         ("def compute_reward(speed):\n    return speed / 0.0, {}", "not-a-number", "the total"),
-        (
-            "def compute_reward(speed):\n    return speed, {'gap': torch.log(-1.0 - speed)}",
-            "not-a-number",
-            "'gap' is NaN",
-        ),
-        (
-            "def compute_reward(speed):\n    return 1e38 * speed, {}",
-            "not-a-number",
-            "total reaches",
-        ),
-        (
-            "def compute_reward(speed):\n    return speed, {'gap': 3e38 * torch.ones_like(speed)}",
-            "not-a-number",
-            "component 'gap' reaches 3e+38, expected less than 1e+13",
-        ),
+        ("def compute_reward(speed):\n    return speed, {'gap': torch.log(-1.0 - speed)}", "not-a-number", "'gap' is NaN"),
+        ("def compute_reward(speed):\n    return 1e38 * speed, {}", "not-a-number", "total reaches"),
+        ("def compute_reward(speed):\n    return speed, {'gap': 3e38 * torch.ones_like(speed)}", "not-a-number", "component 'gap' reaches 3e+38, expected less than 1e+13"),
         ("def compute_reward(speed):\n    return speed[:, 0], {}", "raised", "line 2: IndexError"),
-        (
-            "def compute_reward(speed):\n    return speed.mean(), {}",
-            "contract",
-            "line 2: the total has shape ()",
-        ),
+        ("def compute_reward(speed):\n    return speed.mean(), {}", "contract", "line 2: the total has shape ()"),
         ("def compute_reward(speed):\n    while True: pass", "timeout", "took longer than 0.5 s"),
-        (
-            (
-                "def compute_reward(speed):\n    while True:\n        try:\n            while True:"
-                " pass\n        except Exception: pass"
-            ),
-            "timeout",
-            "took longer than 0.5 s",
-        ),
+        ("def compute_reward(speed):\n    while True:\n        try:\n            while True: pass\n        except Exception: pass", "timeout", "took longer than 0.5 s"),
     ],
-)
+)  # fmt: skip
 def test_a_faulty_reward_fails_alone_and_says_why(
     make_trainer: MakeTrainer, point_reward: LoadReward, source: str, code: str, reason: str
 ) -> None:

@@ -1,5 +1,4 @@
-"""PPO's update against the same update written with autograd, torch.nn and torch.optim for one
-member at a time."""
+"""PPO's update against the textbook's, Adam against torch's, advantages against a plain loop."""
 
 from __future__ import annotations
 
@@ -13,7 +12,13 @@ from torch import Tensor
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.training.distributions import ActionDistribution, Categorical, Gaussian
 from eureka_agent.training.networks import StackedNetworks, with_ones
-from eureka_agent.training.update import Batch, PPOUpdate, StackedAdam, adapted_learning_rate
+from eureka_agent.training.update import (
+    Batch,
+    PPOUpdate,
+    StackedAdam,
+    adapted_learning_rate,
+    generalized_advantages,
+)
 
 MEMBERS, ROWS, OBSERVATIONS, ACTIONS, HIDDEN = 3, 12, 4, 2, (6, 5)
 
@@ -207,3 +212,90 @@ def test_the_learning_rate_follows_the_divergence() -> None:
     # above; within 1e-5 and 1e-2
     expected = torch.tensor([[1e-3], [1e-3], [1.5e-3], [1e-3], [1e-3 / 1.5], [1e-2], [1e-5]])
     torch.testing.assert_close(adapted_learning_rate(rate, kl, 0.01), expected)
+
+
+def test_every_member_steps_like_an_adam_of_its_own() -> None:
+    generator = torch.Generator().manual_seed(0)
+    parameters = torch.randn(3, 64, generator=generator)
+    gradients = torch.zeros_like(parameters)
+    rates = torch.tensor([[1e-3], [3e-2], [1e-2]])
+    adam = StackedAdam(parameters, gradients)
+    references = [torch.nn.Parameter(parameters[member].clone()) for member in range(3)]
+    optimizers = [
+        torch.optim.Adam([reference], lr=float(rates[member]))
+        for member, reference in enumerate(references)
+    ]
+    for step in range(12):
+        if (
+            step == 5
+            # member 1 begins anew while the others go on: its bias correction is that of a first
+            # step
+        ):
+            adam.reset(1)
+            optimizers[1] = torch.optim.Adam([references[1]], lr=float(rates[1]))
+        gradients.copy_(torch.randn(3, 64, generator=generator))
+        scale = torch.tensor([[1.0], [0.25], [1.0]])
+        for member in range(3):
+            references[member].grad = gradients[member] * scale[member]
+            optimizers[member].step()
+        # in two groups, as an update in chunks does it
+        adam.step(0, 2, rates[:2], scale[:2])
+        adam.step(2, 3, rates[2:], scale[2:])
+    for member in range(3):
+        torch.testing.assert_close(
+            parameters[member], references[member].data, rtol=1e-5, atol=1e-7
+        )
+
+
+def plain(
+    rewards: list[float],
+    values: list[float],
+    next_values: list[float],
+    ends: list[str],
+    gamma: float,
+    lam: float,
+) -> list[float]:
+    """Sum of discounted TD errors up to the episode's end, written without recursion."""
+    result = []
+    for start in range(len(rewards)):
+        total, factor = 0.0, 1.0
+        for step in range(start, len(rewards)):
+            bootstrap = 0.0 if ends[step] == "terminated" else next_values[step]
+            total += factor * (rewards[step] + gamma * bootstrap - values[step])
+            if ends[step]:
+                break
+            factor *= gamma * lam
+        result.append(total)
+    return result
+
+
+def test_terminations_truncations_and_the_horizon_are_told_apart() -> None:
+    members, steps, envs = 2, 7, 3
+    generator = torch.Generator().manual_seed(3)
+    rewards, values, next_values = torch.randn(3, members, steps, envs, generator=generator)
+    terminated = torch.zeros(members, steps, envs, dtype=torch.bool)
+    truncated = torch.zeros_like(terminated)
+    terminated[0, 2, 0] = terminated[1, 5, 1] = terminated[1, 6, 2] = True
+    truncated[0, 4, 1] = truncated[0, 6, 0] = truncated[1, 0, 0] = True
+    advantages = generalized_advantages(
+        rewards,
+        values,
+        next_values,
+        terminated | truncated,
+        terminated,
+        discount=0.9,
+        gae_lambda=0.8,
+    )
+    for member in range(members):
+        for env in range(envs):
+            ends = [
+                "terminated"
+                if terminated[member, step, env]
+                else "truncated"
+                if truncated[member, step, env]
+                else ""
+                for step in range(steps)
+            ]
+            columns = (tensor[member, :, env].tolist() for tensor in (rewards, values, next_values))
+            expected = plain(*columns, ends, 0.9, 0.8)
+            torch.testing.assert_close(advantages[member, :, env], torch.tensor(expected))

@@ -78,16 +78,12 @@ async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> 
 @pytest.mark.parametrize(
     ("body", "code", "line", "said"),
     [
-        ("return pole_upright[:, 3], {}", "D302", 3, "IndexError"),
         ("return pole_upright[:, 3], {}", "D302", 3, "pole_upright (batch), cart_velocity (batch), actions (batch, 1)"),
         ("x = 1\n    return pole_upright / missing, {}", "D302", 4, "missing"),
         ("raise SystemExit(0)", "D302", 3, "SystemExit"),
         ("return pole_upright", "D303", 3, "expected (total, components)"),
-        ("return pole_upright, [pole_upright]", "D303", 3, "list"),
         ("return pole_upright[:, None], {}", "D304", 3, "squeeze"),
-        ("return actions, {}", "D304", 3, "squeeze"),
         ("return pole_upright.mean(), {}", "D304", 3, "without `dim=-1`"),
-        ("return actions.sum(dim=0), {}", "D304", 3, "first dimension is the batch"),
         ("return pole_upright > 0, {}", "D304", 3, "torch.bool"),
         ("return pole_upright, {'a': actions}", "D304", 3, "component 'a'"),
         ("x = torch.log(cart_velocity)\n    y = x + 1\n    return y, {'y': y}", "D305", 3, "component 'y' is nan"),
@@ -96,25 +92,18 @@ async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> 
         ("x = actions[:, 0]\n    x += 1.0\n    return pole_upright, {}", "D317", None, "'actions' is changed in place"),
         ("y = pole_upright * torch.rand(1)\n    return y, {'y': y}", "D307", None, "two calls"),
         ("y = pole_upright - pole_upright.mean()\n    return y, {'y': y}", "D308", 3, "by `y = pole_upright - pole_upright.mean()`"),
-        ("y = pole_upright / pole_upright.norm()\n    return y, {'y': y}", "D308", 3, "a fixed number in its place"),
-        ("y = pole_upright.cumsum(0)\n    return y, {'y': y}", "D308", 3, "by `y = pole_upright.cumsum(0)`"),
         ("size = actions.norm()\n    return pole_upright / size, {}", "D308", 3, "with `dim=-1`"),
         ("y = (pole_upright - pole_upright.mean()) / pole_upright.std()\n    return y, {'y': y}", "D308", 3, "among 257"),
         # rows that mix where some are rare
         ("far = cart_velocity.abs() > 9\n    y = pole_upright\n    if far.any():\n        y = y - 9.0\n    return y, {'y': y}", "D308", 6, "some of them rare"),
         ("y = pole_upright - 0.1 * (cart_velocity > 9).sum()\n    return y, {'y': y}", "D308", 3, "(cart_velocity > 9).sum()`"),
-        ("y = pole_upright\n    if (cart_velocity > 9).any():\n        y = y - y.mean()\n    return y, {'y': y}", "D308", 5, "y.mean()`"),
-        ("y = pole_upright\n    if cart_velocity.max() > 9:\n        y = y.cumsum(0)\n    return y, {'y': y}", "D308", 5, "y.cumsum(0)`"),
         ("y = pole_upright\n    if cart_velocity.max() > 9:\n        y = y.sort().values\n    return y, {'y': y}", "D308", 5, "y.sort().values`"),
-        ("far = cart_velocity > 9\n    y = torch.where(far, cart_velocity / far.sum().clamp(min=1), pole_upright)\n    return y, {'y': y}", "D308", 4, "far.sum()"),
-        ("far = (cart_velocity > 9).float()\n    y = pole_upright - 9 * (far.mean() > 0.5)\n    return y, {'y': y}", "D308", 4, "some of them rare"),
         # a size whose squares overflow float32 in sums
         ("y = 1e17 * pole_upright\n    return y, {'y': y}", "D305", None, "1e+13 and more cannot be trained on"),
         ("y = pole_upright - 1e12 * cart_velocity.square()\n    return y, {'y': y}", "D306", None, "1e+13 and more cannot be trained on"),
         ("y = 1e30 * pole_upright\n    return pole_upright, {'y': y, 'z': -y, 'u': pole_upright}", "D305", None, "component 'y' is"),
         # memory as it was left, and a term alone that counts
         ("y = pole_upright + torch.empty(10).isnan().any()\n    return y, {'y': y}", "D307", None, "leftovers"),
-        ("y = pole_upright + torch.Tensor(10).isnan().any()\n    return y, {'y': y}", "D307", None, "leftovers"),
         ("n = torch.asarray(b'00000000', dtype=torch.float64)\n    n += 1.0\n    return pole_upright, {'y': pole_upright, 'n': n[0]}", "D307", None, "two calls"),
         ("time.sleep(0.2)\n    return pole_upright, {'y': pole_upright}", "D309", None, "ms"),
         ("while True:\n        pass", "D310", None, "endless loop"),
@@ -123,9 +112,7 @@ async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> 
         ("x = [0] * 10**12\n    return pole_upright, {}", "D311", 3, "memory"),
         ("os._exit(0)", "D312", None, "exit status 0"),
         ("os.kill(os.getpid(), 11)", "D312", None, "SIGSEGV"),
-        ("os.abort()", "D312", None, "SIGABRT"),
         ("x = 1\n    mmap.mmap(-1, 4096, prot=7)", "D312", 4, "machine code that torch compiles as it runs"),
-        ("x = 1\n    mmap.mmap(-1, 4096, prot=7)", "D312", 4, "convert to float first"),
         ("return pole_upright * 0 + 2, {'y': pole_upright}", "D313", None, "is 2 on all"),
     ],
 )  # fmt: skip
@@ -158,10 +145,6 @@ def compute_reward(
     [
         # in a band that random actions never reach
         ("r = u - band.mean()", "D308", "band.mean()`"),
-        ("first, *_ = band\n    r = u - first", "D308", "rare"),
-        ("r = u - band @ torch.ones_like(band)", "D308", "rare"),
-        ("r = u[torch.arange(len(u)) * (1 - band.long())]", "D308", "rare"),
-        ("r[band > 0] = r[band > 0].cumsum(dim=-1)", "D308", "rare"),
         ("r = u * (2.0 - torch.all((band == 0) | (terminated > 0)).float())", "D308", "rare"),
         ("r = u - (step > 0.06).float().mean()", "D308", "rare"),
         ("assert not band.any()", "D302", "(with rare states among others)"),
@@ -172,12 +155,10 @@ def compute_reward(
         ("r = u - terminated * torch.exp(30.0 * x.abs().clamp(max=2.9))", "D306", "'terminated' is 1"),
         # past the end of the track, where an episode that leaves it ends
         ("r = u + (3.0 - x.abs()).sqrt()", "D306", "(outside its range)"),
-        ("r = u + torch.log(3.0001 - x.abs())", "D306", "(outside its range)"),
         # at the size of a training's batches, and at larger ones
         ("r = u - u.mean() * (len(u) == 512)", "D308", "among 512"),
         ("r = torch.cat([part - 0.1 * n for n, part in enumerate(u.split(600))])", "D308", "rare"),
         ("r = u * max(1.0, u.numel() / 2000.0)", "D308", "among 4"),
-        ("r[600:] = 0.0", "D308", "rare"),
         ("if len(u) > 600:\n        r = u + seen(SEEN, u)", "D307", "in another order"),
         ("if len(u) == 512:\n        pole_upright.zero_()", "D317", "'pole_upright'"),
     ],
@@ -214,15 +195,11 @@ async def test_what_no_state_breaks_is_accepted(dry_runner: DryRunner, term: str
     ("source", "code", "said"),
     [
         ("def compute_reward(zebra):\n    return zebra, {}", "D301", "zebra"),
-        (
-            "x = 1 / 0\ndef compute_reward(pole_upright):\n    return pole_upright, {}",
-            "D301",
-            "ZeroDivisionError",
-        ),
+        ("x = 1 / 0\ndef compute_reward(pole_upright):\n    return pole_upright, {}", "D301", "ZeroDivisionError"),
         ("import os\nos._exit(4)\n" + ANY, "D312", "exit status 4"),
         ("while True:\n    pass\n" + ANY, "D310", "1.5 s"),
     ],
-)
+)  # fmt: skip
 async def test_a_source_that_cannot_be_loaded(
     dry_runner: DryRunner, source: str, code: str, said: str
 ) -> None:
@@ -235,35 +212,16 @@ async def test_a_source_that_cannot_be_loaded(
     ("body", "code", "said"),
     [
         ("return pole_upright, {}", "D316", "components is empty"),
-        (
-            "return pole_upright, {'a': pole_upright, 'b': -0.0}",
-            "D314",
-            "'b' was 0 on all 320 recorded states, which are of random actions",
-        ),
+        ("return pole_upright, {'a': pole_upright, 'b': -0.0}", "D314", "'b' was 0 on all 320 recorded states, which are of random actions"),
         # 1.5 times the total: off by half of |pole_upright|, which is 1 at most
-        (
-            "return pole_upright, {'a': pole_upright, 'b': 0.5 * pole_upright}",
-            "D315",
-            "'a' × 0.8, 'b' × 0.4",
-        ),
+        ("return pole_upright, {'a': pole_upright, 'b': 0.5 * pole_upright}", "D315", "'a' × 0.8, 'b' × 0.4"),
         # a term that is in no component, and one that a clamp cuts off
-        (
-            "return pole_upright - 5.0 * cart_velocity.abs(), {'a': pole_upright}",
-            "D315",
-            "its components",
-        ),
-        (
-            (
-                "y = pole_upright + cart_velocity\n    return y.clamp(-0.1, 0.1), {'a':"
-                " pole_upright, 'b': cart_velocity}"
-            ),
-            "D315",
-            "has 0.1,",
-        ),
+        ("return pole_upright - 5.0 * cart_velocity.abs(), {'a': pole_upright}", "D315", "its components"),
+        ("y = pole_upright + cart_velocity\n    return y.clamp(-0.1, 0.1), {'a': pole_upright, 'b': cart_velocity}", "D315", "has 0.1,"),
         ("y = (cart_velocity > 500).float()\n    return y, {'y': y}", "D313", "of random actions"),
         ("time.sleep(0.02)\n    return pole_upright, {'a': pole_upright}", "D309", "ms"),
     ],
-)
+)  # fmt: skip
 async def test_what_is_odd_but_not_wrong_is_a_warning(
     dry_runner: DryRunner, body: str, code: str, said: str
 ) -> None:
@@ -271,25 +229,6 @@ async def test_what_is_odd_but_not_wrong_is_a_warning(
     assert {finding.severity for finding in findings} == {"warning"}
     found = next(finding for finding in findings if finding.code == code)
     assert said in found.message
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        # FBGEMM compiles both for processors with AVX-512, the second for all with AVX2
-        "y = (whole @ fixed)[:, 0].float() + torch.nn.functional.linear(whole, fixed)[:, 0]",
-        "y = torch.nn.functional.embedding_bag(whole, torch.eye(3), mode='sum').sum(dim=-1)",
-    ],
-)
-async def test_products_of_whole_numbers_and_sums_of_embeddings_are_computed(
-    dry_runner: DryRunner, body: str
-) -> None:
-    whole = (
-        "whole = (pole_upright[:, None] > torch.zeros(3)).long() +"
-        " torch.arange(2).repeat(2)[:3]\n    fixed = torch.arange(9).view(3, 3) % 2\n    "
-    )
-    end = "\n    y = y + pole_upright\n    return y, {'y': y}"
-    assert await dry_runner.dry_run(given_reward(HEAD + whole + body + end)) == ()
 
 
 async def test_fifty_dry_runs_are_fast_and_leave_no_process(

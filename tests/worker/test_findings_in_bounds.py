@@ -1,5 +1,4 @@
-"""Bounds on a dry run's findings: the process that writes them runs hostile code, and can read the
-memory of its worker."""
+"""What a worker says of a reward and of a task is bounded and printable."""
 
 from __future__ import annotations
 
@@ -16,6 +15,7 @@ from eureka_agent.protocol.bounds import (
     MOST_SHOWN_FINDINGS,
 )
 from eureka_agent.protocol.events import EVENT, DryRunDone, TransitionsScored
+from eureka_agent.protocol.events import EVENT, DryRunDone, Measured, Scored
 
 MEMORY = "".join(f"{value!r}, " for value in range(10_000))
 """Text as long as what somebody would like to carry out."""
@@ -73,3 +73,34 @@ def test_why_there_are_no_scores_is_said_shortly() -> None:
     assert isinstance(found, TransitionsScored)
     assert len(found.reason) == LONGEST_FINDING
     assert "\n" not in found.reason
+
+
+def event(**measurements: object) -> str:
+    return json.dumps(
+        {"type": "measured", "job": "m", "measurements": {"resets": 8, **measurements}}
+    )
+
+
+def test_what_is_in_bounds_is_taken() -> None:
+    found = EVENT.validate_json(
+        event(starts={"x": [[0.0, 1.0, 0.0]] * 12}, masses_and_sizes=["1 kg"])
+    )
+    assert isinstance(found, Measured)
+    assert found.measurements.starts["x"][11] == (0.0, 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    "measurements",
+    [
+        {"starts": {"x": [[0.0, 1.0, 0.0]] * 13}},
+        {"starts": {f"x{index}": [] for index in range(1001)}},
+        {"starts": {"x": [[0.0, float("nan"), 0.0]]}},
+        {"masses_and_sizes": ["1 kg " * 100]},
+        {"termination_conditions": {"fell": "x" * 401}},
+        {"zero_actions": {"mean": float("inf"), "std": 0.0, "length": 1.0, "episodes": 4}},
+        {"surprise": 1},
+    ],
+)
+def test_what_is_not_breaks_the_protocol(measurements: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        EVENT.validate_json(event(**measurements))

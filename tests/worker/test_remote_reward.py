@@ -110,16 +110,10 @@ def test_results_stay_when_the_next_call_is_made(remote: Remote) -> None:
         ("x = 1", "defines no function 'compute_reward'"),
         ("1 / 0\ndef compute_reward(height):\n    return height, {}", "line 1: ZeroDivisionError"),
         ("def compute_reward(height) return", "not valid Python"),
-        (
-            "import os\nos._exit(7)\ndef compute_reward(height):\n    return height, {}",
-            "ended by itself with exit status 7",
-        ),
-        (
-            "raise KeyboardInterrupt\ndef compute_reward(height):\n    return height, {}",
-            "ended by itself",
-        ),
+        ("import os\nos._exit(7)\ndef compute_reward(height):\n    return height, {}", "ended by itself with exit status 7"),
+        ("raise KeyboardInterrupt\ndef compute_reward(height):\n    return height, {}", "ended by itself"),
     ],
-)
+)  # fmt: skip
 def test_a_source_that_does_not_load_says_why(remote: Remote, source: str, message: str) -> None:
     with pytest.raises(RewardLoadError, match=message):
         remote(source)
@@ -163,11 +157,7 @@ def test_a_top_level_without_end_is_ended(remote: Remote, monkeypatch: pytest.Mo
         ("return height[:1], {}", "contract", r"the total has shape \(1,\)"),
         ("return height, {'a\\x1b[2J': height}", "contract", "1 to 80 visible characters"),
         ("return height, {'n' * 90: height}", "contract", "1 to 80 visible characters"),
-        (
-            "return height, {str(i): height for i in range(101)}",
-            "contract",
-            "there are 101 components, expected at most 100",
-        ),
+        ("return height, {str(i): height for i in range(101)}", "contract", "there are 101 components, expected at most 100"),
         ("return height / missing, {}", "raised", "line 3: NameError: name 'missing'"),
         ("return torch.zeros(10**12), {}", "raised", "line 3: RuntimeError"),
         ("raise ValueError('x' * 10_000_000)", "raised", "line 3: ValueError: xxx"),
@@ -177,7 +167,7 @@ def test_a_top_level_without_end_is_ended(remote: Remote, monkeypatch: pytest.Mo
         ("raise KeyboardInterrupt", "raised", "ended by itself"),
         ("raise SystemExit", "raised", "line 3: SystemExit"),
     ],
-)
+)  # fmt: skip
 def test_what_fails_is_told_and_the_next_call_is_another(
     remote: Remote, body: str, code: str, message: str
 ) -> None:

@@ -1,5 +1,4 @@
-"""A fitness from a model's source, in the place of a task's own: called like one, frozen, and kept
-from hurting its neighbours."""
+"""Fitness of episodes by hand, and a written fitness in place of the task's own."""
 
 from __future__ import annotations
 
@@ -15,8 +14,9 @@ from eureka_agent.records import WrittenFitness
 from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
-from eureka_agent.task import Task
+from eureka_agent.task import FitnessReduction, Task
 from eureka_agent.training.fitness import (
+    EpisodeTracker,
     FitnessFunction,
     WrittenFitnessError,
     WrittenFitnessFunction,
@@ -24,6 +24,55 @@ from eureka_agent.training.fitness import (
 )
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer
+
+VALUES = [1.0, 2.0, -3.0, -4.0, -6.0, -5.0]
+ENDED = [True, False, False, True, False, True]
+# after the first, shortened episode [1]: the full ones are [2, -3, -4] and [-6, -5]
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"),
+    [
+        ("sum", (2 - 3 - 4) + (-6 - 5)),
+        ("mean", (2 - 3 - 4) / 3 + (-6 - 5) / 2),
+        ("last", -4 - 5),
+        ("max", 2 - 5),
+    ],
+)
+@pytest.mark.parametrize("split", [3, 6])
+def test_reductions_over_full_episodes_across_iterations(
+    reduction: FitnessReduction, expected: float, split: int
+) -> None:
+    tracker = EpisodeTracker(2, 1, reduction, "cpu")
+    tracker.reset(0)
+    fitness = torch.tensor(VALUES).view(1, 6, 1)
+    ended = torch.tensor(ENDED).view(1, 6, 1)
+    reports = [
+        tracker.update(fitness[:, part], ended[:, part])
+        for part in (slice(0, split), slice(split, 6))
+        if part.start < 6
+    ]
+    assert sum(report.fitness_sum.item() for report in reports) == pytest.approx(expected)
+    assert sum(report.count.item() for report in reports) == 2
+    assert sum(report.length_sum.item() for report in reports) == 3 + 2
+    counted = torch.cat([report.counted for report in reports], dim=1).flatten().tolist()
+    assert counted == [False, False, False, True, False, True]
+
+
+def test_a_new_member_starts_with_a_shortened_episode_again() -> None:
+    tracker = EpisodeTracker(2, 1, "sum", "cpu")
+    ones, ends = torch.ones(2, 1, 1), torch.ones(2, 1, 1, dtype=torch.bool)
+    assert tracker.update(ones, ends).count.tolist() == [0.0, 0.0]
+    assert tracker.update(ones, ~ends).count.tolist() == [0.0, 0.0]
+    tracker.reset(1)
+    report = tracker.update(ones, ends)
+    # member 0 ends a full episode of two steps, member 1 its new first one, whose sum does not hold
+    # the step before
+    assert report.count.tolist() == [1.0, 0.0]
+    assert report.fitness_sum.tolist() == [2.0, 0.0]
+    report = tracker.update(ones, ends)
+    assert report.fitness_sum.tolist() == [1.0, 1.0]
+
 
 VARIABLES = PointMass.all_variables()
 PROGRESS = (
@@ -83,16 +132,10 @@ def test_its_signature_names_the_variables() -> None:
     ("source", "part"),
     [
         ("def compute_reward(speed):\n    return speed[:1], {}\n", "shape (1,), expected (3,)"),
-        (
-            "def compute_reward(speed):\n    return speed, 4\n",
-            "line 2: the second value returned is int",
-        ),
-        (
-            "def compute_reward(speed):\n    return speed / speed.undefined, {}\n",
-            "line 2: AttributeError",
-        ),
+        ("def compute_reward(speed):\n    return speed, 4\n", "line 2: the second value returned is int"),
+        ("def compute_reward(speed):\n    return speed / speed.undefined, {}\n", "line 2: AttributeError"),
     ],
-)
+)  # fmt: skip
 def test_what_the_contract_forbids_is_an_error_of_the_fitness(source: str, part: str) -> None:
     function = WrittenFitnessFunction(given_reward(source), VARIABLES)
     with pytest.raises(WrittenFitnessError) as caught:
