@@ -90,6 +90,8 @@ class BatchServer(ModelServer):
         answer."""
         self.fate: Callable[[Asked, int], Undone | HttpFailure | None] = lambda asked, batch: None
         """Failure of a request in the batch of this number, counted from 0; None: an answer."""
+        self.page_size = 100
+        """Batches in one answer of a list."""
         self.at_end = "completed"
         """Status with which OpenAI's batches end."""
         self._files: dict[str, str] = {}
@@ -127,7 +129,10 @@ class BatchServer(ModelServer):
     def _list(self, handler: BaseHTTPRequestHandler, path: str) -> None:
         kind = CREATIONS[path]
         shown = [each.shown(self.root) for each in reversed(self.batches) if each.kind == kind]
-        _send(handler, 200, {"object": "list", "data": shown, "has_more": False})
+        after = re.search(r"after(?:_id)?=([\w-]+)", handler.path)
+        begin = 0 if after is None else [each["id"] for each in shown].index(after[1]) + 1
+        page, more = shown[begin : begin + self.page_size], len(shown) > begin + self.page_size
+        _send(handler, 200, {"object": "list", "data": page, "has_more": more})
 
     def _create(self, handler: BaseHTTPRequestHandler, path: str, body: dict[str, Any]) -> None:
         if isinstance(self.on_creation, HttpFailure):

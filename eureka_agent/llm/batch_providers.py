@@ -69,7 +69,7 @@ class BatchProvider:
         bodies = {name: self.model.body(request) for name, request in requests.items()}
         if not self._is_openai:
             body = [{"custom_id": name, "params": each} for name, each in bodies.items()]
-            return _id(decoded(await self._call("post", self._path, body={"requests": body})))
+            return _id(await self._call("post", self._path, body={"requests": body}))
         url = f"/v1{self.model.wire.path}"
         lines = (
             {"custom_id": name, "method": "POST", "url": url, "body": each}
@@ -84,12 +84,12 @@ class BatchProvider:
             options={"headers": {"Content-Type": "multipart/form-data"}},
         )
         about = {
-            "input_file_id": _id(decoded(uploaded)),
+            "input_file_id": _id(uploaded),
             "endpoint": url,
             "completion_window": "24h",
             "metadata": {OWN_ID: batch.id},
         }
-        return _id(decoded(await self._call("post", self._path, body=about)))
+        return _id(await self._call("post", self._path, body=about))
 
     async def find(self, batch: RequestBatch) -> str | None:
         """Look for a batch whose sending was interrupted in the provider's list. Returns its id
@@ -109,7 +109,7 @@ class BatchProvider:
         """Replies and failures by custom id once the batch has ended; None before that."""
         path = f"{self._path}/{quote(batch.provider_id, safe='')}"
         try:
-            found = decoded(await self._call("get", path))
+            found = await self._call("get", path)
         except RequestFailedError as failure:
             if failure.status != 404 or time.time() - batch.planned_at < KEPT_S:
                 raise
@@ -130,15 +130,15 @@ class BatchProvider:
                 answers[name] = refused() if answer.refusal else answer
         return answers
 
-    async def _call(self, method: str, path: str, **options: Any) -> bytes:
-        return await self.model.call(method, path, CALL_TIMEOUT_S, **options)
+    async def _call(self, method: str, path: str, **options: Any) -> Any:
+        return decoded(await self.model.call(method, path, CALL_TIMEOUT_S, **options))
 
     async def _listed(self) -> AsyncIterator[Any]:
         """Batches of the provider's list, the newest first."""
         begin: dict[str, str] = {}
         while True:
             params = {"limit": 100, **begin}
-            page = decoded(await self._call("get", self._path, options={"params": params}))
+            page = await self._call("get", self._path, options={"params": params})
             batches = listed(page, "data")
             for each in batches:
                 yield each
@@ -170,7 +170,7 @@ class BatchProvider:
             paths = [f"/files/{quote(str(name), safe='')}/content" for name in files if name]
         values = []
         for path in paths:
-            body = await self._call("get", path, longest=LONGEST_RESULTS_BYTES)
+            body = await self.model.call("get", path, CALL_TIMEOUT_S, LONGEST_RESULTS_BYTES)
             for line in body.splitlines():
                 try:
                     values.append(json.loads(line))

@@ -157,6 +157,7 @@ def resolving(host, *rest, **options):
         raise SystemError(f"looks up {host}")
     return getaddrinfo(host, *rest, **options)
 socket.socket.connect, getaddrinfo, socket.getaddrinfo = guarded, socket.getaddrinfo, resolving
+from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest
 from eureka_agent.llm.clients import language_model
 async def main():
