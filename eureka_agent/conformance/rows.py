@@ -82,11 +82,17 @@ def _unequal(one: RecordedStep, other: RecordedStep) -> list[str]:
     return [name for name, value in _numbers(one).items() if not torch.equal(value, others[name])]
 
 
-def _episode(environment: VecTask, steps: int, seed: int) -> list[RecordedStep]:
-    """Start, recorded as a step, and steps of the same episodes in any instance."""
+def _begun(environment: VecTask) -> VecTask:
+    """The environment, at the start of the same episodes in any instance."""
     rows = torch.arange(ROWS)
     environment.seed_rows(rows, 1000 + rows)
     environment.reset()
+    return environment
+
+
+def _episode(environment: VecTask, steps: int, seed: int) -> list[RecordedStep]:
+    """Start, recorded as a step, and steps of the same episodes in any instance."""
+    _begun(environment)
     none = torch.zeros(ROWS, dtype=torch.bool)
     start = RecordedStep(environment.obs_buf.clone(), copied_variables(environment), none, none)
     return [start, *run(environment, actions_for(environment, steps, seed))]
@@ -130,22 +136,29 @@ def begun_anew(subject: Subject) -> None:
                 return f"{text} {when}"
         return ""
 
-    written = _written_by_steps(used)
+    names, written = list[str](), _written_by_steps(used)
     left = changed_by([])
-    # other episodes may leave other values: spoil what steps write, all of it and one by one
-    if left or changed_by(written):
-        each = {name: text for name in written if (text := changed_by([name]))}
-        shown = list(each)[:_SHOWN]
-        if each:
-            names = ", ".join(f"self.{name}" for name in shown)
-            left = f"what an episode leaves in {names} is there in the next: {each[shown[0]]}"
-        if left:
-            raise Nonconforming(
-                "an episode that does not depend on the one before",
-                left,
-                " and ".join(f"write `self.{name}[env_ids] = …` in reset_idx" for name in shown)
-                or "let the reset set all of the state, also what lies outside of tensors",
+    if left:
+        starts, after = (_own_tensors(_begun(each)) for each in (subject.make(seed=2), used))
+        same = (name for name in written if name in starts)
+        names = [
+            each
+            for each in same
+            if not torch.equal(starts[each].nan_to_num(), after[each].nan_to_num())
+        ]
+    elif changed_by(written):  # other episodes may leave other values: spoil what steps write
+        texts = {name: text for name in written if (text := changed_by([name]))}
+        names, left = list(texts), next(iter(texts.values()), "")
+    if left:
+        told = ", ".join(f"self.{name}" for name in names[:_SHOWN])
+        raise Nonconforming(
+            "an episode that does not depend on the one before",
+            f"what an episode leaves in {told} is there in the next: {left}" if told else left,
+            " and ".join(
+                f"write `self.{name}[env_ids] = …` in reset_idx" for name in names[:_SHOWN]
             )
+            or "let the reset set all of the state, also what lies outside of tensors",
+        )
     for environment in (fresh, used):
         environment.close()
 

@@ -76,24 +76,25 @@ def call(
     observation, *outcome, info = given
     if not isinstance(info, Mapping):
         raise _wrong(environment, method, f"gave {_kind(info)} as info, expected a dictionary")
-    numbers = []
-    for name, value in zip(names[1:-1], outcome, strict=True):
-        numbers.append(_number(value))
-        if numbers[-1] is None:
-            kind, is_reward = _kind(value), name == "reward"
-            what = f"gave the reward {kind}" if is_reward else f"gave {kind} as {name}"
-            what += ", expected a number" if is_reward else ", expected True or False"
+    numbers = [0.0, 0.0, 0.0]
+    for index, (name, value) in enumerate(zip(names[1:-1], outcome, strict=True)):
+        if (number := _number(value)) is not None:
+            numbers[index] = number
+        else:
+            what = f"gave {_kind(value)} as {name}, expected True or False"
+            if name == "reward":
+                what = f"gave the reward {_kind(value)}, expected a number"
             raise _wrong(environment, method, what)
-    reward, terminated, truncated = [each or 0.0 for each in numbers] or [0.0, 0.0, 0.0]
     vector = _vector(environment, method, observation, size)
-    told: dict[str, float] = {}
+    told = dict[str, float]()
     for key in keys:
-        found = _number(info.get(key, 0.0))  # 0 where it is missing
-        if found is None:
+        if (number := _number(info.get(key, 0.0))) is not None:  # 0 where it is missing
+            told[key] = number
+        else:
             what = f"gave {_kind(info[key])} as info[{key!r}], expected a number, as it was in the"
             hint = "give a number always, or leave the entry out"
             raise _wrong(environment, method, f"{what} first step", hint)
-        told[key] = found
+    reward, terminated, truncated = numbers
     ends = bool(terminated), bool(truncated)
     result = Result(observation, reward, *ends, info, vector, told)
     if not (numpy.isfinite(vector).all() and all(map(math.isfinite, (reward, *told.values())))):

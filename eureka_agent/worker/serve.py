@@ -15,8 +15,6 @@ from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, Eur
 from eureka_agent.protocol import commands
 from eureka_agent.protocol.bounds import KERNELS_FILE
 from eureka_agent.protocol.events import AllSaved, Event, Fault, Opened, Prepared, TaskMeasured
-from eureka_agent.rewards import RewardSpecification
-from eureka_agent.protocol.events import AllSaved, Event, Fault, Measured, Opened, Prepared
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.task import Task

@@ -13,14 +13,13 @@ from torch import Tensor
 
 from eureka_agent.cli.command import Number
 from eureka_agent.cli.train import evaluate as evaluate_command
-from eureka_agent.cli.evaluate import evaluate as evaluate_command
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
 from eureka_agent.protocol.bounds import MAX_LINE_BYTES
 from eureka_agent.protocol.commands import Evaluate, PolicyFile
 from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
-from eureka_agent.simulation.starts import measure_starts
+from eureka_agent.simulation.rollouts import measure_starts
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task, Variable
 from eureka_agent.training.evaluation import load_trajectories
