@@ -16,13 +16,11 @@ from gymnasium import spaces
 
 from eureka_agent.reward_names import is_argument_name
 from eureka_agent.simulation.gymnasium_actions import trial_actions
-from eureka_agent.simulation.gymnasium_calls import Method, call, not_in_space
+from eureka_agent.simulation.gymnasium_calls import Method, Result, call, layers, not_in_space
 from eureka_agent.simulation.gymnasium_names import Part
 from eureka_agent.simulation.gymnasium_spaces import limits, wrong_part
 from eureka_agent.simulation.time_limit import call_limit
 from eureka_agent.task import Variable, is_finite
-from eureka_agent.training.libraries import layers
-from eureka_agent.training.reward import Result
 
 _SEED = 0
 _STEPS = 250
