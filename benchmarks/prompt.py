@@ -15,7 +15,6 @@ import sys
 from eureka_agent.archive.run_folder import find_run, open_run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import opening
-from eureka_agent.records import Operator
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.strategies import strategy_of
 
@@ -35,10 +34,9 @@ def requests_of(name: str, iteration: int | None = None) -> list[DesignRequest]:
         strategy = strategy_of(run.settings, refined=True)
         briefing = Briefing(run, strategy, lambda entry: None)
         plans = briefing.plan(iteration - 1, range(run.settings.samples))
-        found = [asyncio.run(briefing.request(plan)) for plan in plans]
+        return [asyncio.run(briefing.request(plan)) for plan in plans]
     finally:
         run.archive.close()
-    return [request for request in found if request.operator is not Operator.TUNE_WEIGHTS]
 
 
 def tokens(text: str) -> int:

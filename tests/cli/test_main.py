@@ -48,7 +48,6 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
         "envs",
         "sandbox",
         "doctor",
-        "completion",
     ],
 )
 def test_every_command_has_help(tmp_path: Path, command: str) -> None:

@@ -16,7 +16,7 @@ MISTAKES = {
     "search x --itertions 3": ("there is no option '--itertions'", "did you mean '--iterations'?"),
     "--versoin": ("there is no option '--versoin'", "did you mean '--version'?"),
     "shw latest": ("there is no command 'shw'", "did you mean 'show'?"),
-    "sandbox biuld": ("there is no command 'biuld'", "did you mean 'build'?"),
+    "sandbox claen": ("there is no command 'claen'", "did you mean 'clean'?"),
     "search x --env": ("--env needs a value, and none follows", "see `eureka search --help`"),
     "search x --no-novelty=3": ("--no-novelty takes no value", "see `eureka search --help`"),
     "search x --samples many": (

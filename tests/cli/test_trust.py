@@ -235,7 +235,7 @@ def test_a_reward_that_somebody_put_into_the_archive_is_noticed(
     proposed = next(entries_of(attempt("1-02", sample=1)))
     with sqlite3.connect(folder / "archive.sqlite") as connection:
         connection.execute(
-            "INSERT INTO journal SELECT max(number) + 1, time, seconds, kind, version, '1-02', ?,"
+            "INSERT INTO journal SELECT (SELECT max(number) + 1 FROM journal), time, seconds, kind, version, '1-02', ?,"
             " seal FROM journal WHERE attempt = '1-01' AND kind = 'proposed'",
             (proposed.model_dump_json(),),
         )

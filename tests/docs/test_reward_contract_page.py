@@ -36,7 +36,7 @@ def test_the_table_has_every_code_that_a_verdict_may_hold() -> None:
     package = Path(eureka_agent.__file__).parent
     sources = "".join(
         path.read_text()
-        for folder in ("critic", "worker", "sandbox")
+        for folder in ("critic", "worker", "sandbox", "cli")
         for path in (package / folder).rglob("*.py")
     )
     assert set(re.findall(r'"([PMACDNGR]\d{3})"', sources)) == CODES.keys()

@@ -499,7 +499,7 @@ class Timed:
         deadline = Deadline(run, limit, lambda: self.now, Recorder(run, self.observe))
         self.search = ScriptedSearch(
             run, self.designer, trials, observer=self.observe, fuse=fuse, deadline=deadline
-        ).engine.search
+        ).engine.generations
 
     def observe(self, event: Any) -> None:
         self.events.append(event)
