@@ -200,8 +200,10 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
         for each in genome.values()
         for number, value in each.numbers.items()
     ]
-    head = f"def {ENTRY_POINT}({signature}) -> tuple[Tensor, dict[str, Tensor]]:"
-    lines += ["", "", _broken(head), textwrap.indent("\n".join(body), "    "), "", "", _TERMS_MARK]
+    result = " -> tuple[Tensor, dict[str, Tensor]]:"
+    # a break is allowed between brackets alone
+    head = _broken(f"def {ENTRY_POINT}({signature}){result.replace(' ', '~')}").replace("~", " ")
+    lines += ["", "", head, textwrap.indent("\n".join(body), "    "), "", "", _TERMS_MARK]
     lines += [_PREFIX + each.model_dump_json(exclude_defaults=True) for each in genome.values()]
     return "\n".join(lines) + "\n"
 
