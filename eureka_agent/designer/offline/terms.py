@@ -215,8 +215,9 @@ def _assigned(name: str, value: str) -> str:
 
 def _broken(line: str) -> str:
     """A statement that may be broken at blanks, where it is too long."""
-    kept_whole = {"break_long_words": False, "break_on_hyphens": False}
-    return textwrap.fill(line, _LINE - 4, subsequent_indent="    ", **kept_whole)
+    return textwrap.fill(
+        line, _LINE - 4, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def recover(source: str, variables: Iterable[str]) -> Genome:
