@@ -141,10 +141,10 @@ NUMBER = re.compile(rf"{QUANTITY.pattern}|(?<![\w.\-/])[1-9]\d*(?:\.\d+)?(?![\w%
 _SIGN = re.compile(r"""(?<!\w)[-!](?![xyz]\b)(?=\w)|(?<!\w)/|/(?!\w)|[^\w\s.,;:!?'’"“”()\-–—/+]""")
 """Signs that may turn a word round: `-height`, `!jump`, `speed = 0`."""
 _TURNING = re.compile(
-    r"\b(?:other than|an error|a rest|over the top|up to \d|out of|at most|as (?:it )?is|\w+ing again"
+    r"\b(?:other than|an error|a rest|over the top|up to \d|out of|at most|as (?:it )?is"
     r"|(?:bring|get|hold|holding|keep|leave|take|turn) (?:.*\b)?(?:down|back|out)"
     r"|(?:let|give|giving) up|prefer .*\b(?:over|than|to)|max(?:imum|imal)? .*\d|\d.* max"
-    r"|its (?:\w+ )?\w+ing|still (?!during)\w+ing|i see|(?:must|should) go$)\b"
+    r"|its (?:\w+ )?\w+ing|\w+ing again|still (?!during)\w+ing|i see|(?:must|should) go$)\b"
     r"|^(?:now )?(?:it (?!needs|has)(?:\w+ )?\w|keep|move|run|jump)\w*(?:s|ed)\b|^it ran\b"
 )
 """Words that turn in this company alone: `take height out`; or that tell what is: `it jumps`."""
