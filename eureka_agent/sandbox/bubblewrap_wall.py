@@ -114,7 +114,7 @@ class BubblewrapWall:
 
     name = "bubblewrap"
     covers: tuple[str, ...] = (
-        "reading your files, but for the environment's folder, `_shared` and modules that Python finds",
+        "reading your files, but for the environment, `_shared` and the modules that Python finds",
         "writing anywhere but to a scratch folder in memory, of limited size",
         "the network, and sockets of every kind",
         "API keys and other environment variables",

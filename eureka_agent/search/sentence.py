@@ -93,8 +93,8 @@ def agrees(sentence: str, description: TaskDescription) -> bool:
 
 def goals(sentence: Understood) -> list[Intent]:
     """Known goals in the words. A manner, how to do something, counts only without another goal."""
-    found = read_intents(sentence.text)
-    return [intent for intent in found if intent.main] or [*found]
+    found = [*read_intents(sentence.text)]
+    return [intent for intent in found if intent.main] or found
 
 
 def _goals_of_task(text: str) -> list[Intent]:

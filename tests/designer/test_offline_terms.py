@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -26,40 +27,82 @@ JUMP = Operand(
 )
 
 
-def component(each: Term, boat: TaskDescription, **values: list[object]) -> list[float]:
-    source = render(genome_of([each]), "test", [each.name for each in boat.variables])
-    total, components = evaluate(
-        source,
-        boat,
-        {name: torch.tensor(value, dtype=torch.float32) for name, value in values.items()},
-    )
-    assert torch.equal(total, components[each.name])
-    return total.tolist()
+UPRIGHT = Operand(code="torch.cos(roll_angle)", reads=("roll_angle",))
+ASTERN = SURGE.turned(-1)
+DOWN = ROLL.turned(-1)
+E = math.exp(-1.0)
 
 
-def test_progress_turns_its_sign_and_is_capped(boat: TaskDescription) -> None:
-    astern = SURGE.model_copy(update={"code": f"-{SURGE.code}"})
-    backward = term("progress", "backward", 2.0, astern, cap=3.0)
-    # −1 m/s backward is worth 2·1; −9 m/s is cut at 3: 2·3; 0.5 m/s forward costs 2·0.5
-    assert component(
-        backward, boat, hull_velocity=[[-1, 7, 7], [-9, 0, 0], [0.5, 0, 0]]
-    ) == pytest.approx([2.0, 6.0, -1.0])
-
-
-def test_distance_falls_to_one_over_e_at_its_temperature(boat: TaskDescription) -> None:
-    reach = term("closeness", "reach", 1.0, OFF, temperature=5.0)
-    # (3, 4) is 5 away
-    values = component(reach, boat, hull_position=[[0, 0], [1, 1]], buoy_position=[[3, 4], [1, 1]])
-    assert values == pytest.approx([math.exp(-1.0), 1.0])
-
-
-def test_upright_grows_with_the_cosine_of_the_tilt(boat: TaskDescription) -> None:
-    cosine = ROLL.model_copy(update={"code": "torch.cos(roll_angle)"})
-    upright = term("upright", "upright", 1.0, cosine, sharpness=2.0)
-    # upright 1; a quarter turn (1 + 0)/2 squared = 0.25; upside down 0
-    assert component(upright, boat, roll_angle=[0.0, math.pi / 2, math.pi]) == pytest.approx(
-        [1.0, 0.25, 0.0], abs=1e-6
-    )
+@pytest.mark.parametrize(
+    ("each", "values", "expected"),
+    [
+        # −1 m/s is worth 2·1; −9 m/s is cut at 3: 2·3; 0.5 m/s forward costs 2·0.5
+        (
+            term("progress", "x", 2.0, ASTERN, cap=3.0),
+            {"hull_velocity": [[-1.0, 7, 7], [-9, 0, 0], [0.5, 0, 0]]},
+            [2.0, 6.0, -1.0],
+        ),
+        # (3, 4) is 5 away
+        (
+            term("closeness", "x", 1.0, OFF, temperature=5.0),
+            {"hull_position": [[0.0, 0], [1, 1]], "buoy_position": [[3.0, 4], [1, 1]]},
+            [E, 1.0],
+        ),
+        # |(1, 2, 2)| = 3
+        (
+            term("closeness", "x", 1.0, VELOCITY, temperature=3.0),
+            {"hull_velocity": [[1.0, 2, 2], [0, 0, 0]]},
+            [E, 1.0],
+        ),
+        # upright 1; a quarter turn (1 + 0)/2 squared = 0.25; upside down 0
+        (
+            term("upright", "x", 1.0, UPRIGHT, sharpness=2.0),
+            {"roll_angle": [0.0, math.pi / 2, math.pi]},
+            [1.0, 0.25, 0.0],
+        ),
+        (
+            term("upright_calm", "x", 1.0, UPRIGHT, SURGE, sharpness=1.0, calm_speed=2.0),
+            {"roll_angle": [0.0, 0.0], "hull_velocity": [[0.0, 0, 0], [-2, 0, 0]]},
+            [1.0, E],
+        ),
+        (
+            term("level", "x", 1.0, ROLL, low=1.0, high=3.0),
+            {"roll_angle": [1.0, 2, 3]},
+            [0, 0.5, 1],
+        ),
+        (term("level", "x", 1.0, DOWN, low=-3.0, high=-1.0), {"roll_angle": [1.0, 2]}, [1, 0.5]),
+        # of several entries the mean: (1 + 0)/2
+        (term("level", "x", 1.0, ACTIONS, low=0.0, high=1.0), {"actions": [[1.0, 0.0]]}, [0.5]),
+        (
+            term("tracking", "x", 1.0, ROLL, target=2.0, width=0.5),
+            {"roll_angle": [2.0, 2.5]},
+            [1.0, E],
+        ),
+        # (1² + 0.5²)/2 = 0.625
+        (term("penalty", "x", 0.5, ACTIONS), {"actions": [[1.0, -0.5]]}, [-0.3125]),
+        # changes of 1 and 0: (1 + 0)/2
+        (
+            term("penalty", "x", 1.0, JUMP),
+            {"actions": [[1.0, 0.5]], "previous_actions": [[0.0, 0.5]]},
+            [-0.5],
+        ),
+        # at the limit 1; 0.5 is below 0.8 of the range; 0.9 is half way from there to the limit
+        (
+            term("penalty_limits", "x", 1.0, ACTIONS.formed("{}.abs()"), soft=0.8),
+            {"actions": [[1.0, 0.5], [0.9, -0.9]]},
+            [-0.5, -0.5],
+        ),
+        (term("alive", "x", 0.5), {"terminated": [0.0, 1.0]}, [0.5, 0.0]),
+        (term("failure", "x", 8.0), {"terminated": [0.0, 1.0]}, [0.0, -8.0]),
+    ],
+)
+def test_values(
+    each: Term, values: dict[str, list[Any]], expected: list[float], boat: TaskDescription
+) -> None:
+    source = render({"x": each}, "test", [known.name for known in boat.variables])
+    total, parts = evaluate(source, boat, {name: torch.tensor(of) for name, of in values.items()})
+    assert torch.equal(total, parts["x"])
+    assert total.tolist() == pytest.approx(expected, abs=1e-6)
 
 
 def tilt(of: VariableSpec, *values: list[float] | float) -> list[float]:
@@ -100,60 +143,6 @@ def test_the_tilt_of_a_quaternion_is_that_of_its_rotation_matrix(order: str, shi
     assert tilt(attitude, *quaternions.roll(shift, dims=-1).tolist()) == pytest.approx(
         expected, abs=1e-5
     )
-
-
-def test_a_calm_upright_pays_little_while_whirling(boat: TaskDescription) -> None:
-    cosine = ROLL.model_copy(update={"code": "torch.cos(roll_angle)"})
-    calm = term("upright_calm", "upright", 1.0, cosine, SURGE, sharpness=1.0, calm_speed=2.0)
-    assert component(
-        calm, boat, roll_angle=[0.0, 0.0], hull_velocity=[[0, 0, 0], [-2, 0, 0]]
-    ) == pytest.approx([1.0, math.exp(-1.0)])
-
-
-def test_level_runs_from_start_to_end(boat: TaskDescription) -> None:
-    up = term("level", "level", 1.0, ROLL, low=1.0, high=3.0)
-    assert component(up, boat, roll_angle=[1.0, 2.0, 3.0]) == pytest.approx([0.0, 0.5, 1.0])
-    # of several entries the mean: (1 + 0)/2
-    assert component(
-        term("level", "level", 1.0, ACTIONS, low=0.0, high=1.0), boat, actions=[[1.0, 0.0]]
-    ) == pytest.approx([0.5])
-    down = term("level", "level", 1.0, ROLL.turned(-1), low=-3.0, high=-1.0)
-    assert component(down, boat, roll_angle=[1.0, 2.0, 3.0]) == pytest.approx([1.0, 0.5, 0.0])
-
-
-def test_tracking_and_stillness(boat: TaskDescription) -> None:
-    track = term("tracking", "track", 1.0, ROLL, target=2.0, width=0.5)
-    assert component(track, boat, roll_angle=[2.0, 2.5]) == pytest.approx([1.0, math.exp(-1.0)])
-    still = term("closeness", "still", 1.0, VELOCITY, temperature=3.0)
-    # |(1, 2, 2)| = 3
-    assert component(still, boat, hull_velocity=[[1, 2, 2], [0, 0, 0]]) == pytest.approx(
-        [math.exp(-1.0), 1.0]
-    )
-
-
-def test_penalties_are_means_over_the_entries(boat: TaskDescription) -> None:
-    effort = term("penalty", "effort", 0.5, ACTIONS)
-    # (1² + 0.5²)/2 = 0.625
-    assert component(effort, boat, actions=[[1.0, -0.5]]) == pytest.approx([-0.3125])
-    smooth = term("penalty", "smoothness", 1.0, JUMP)
-    # changes of 1 and 0: (1 + 0)/2
-    assert component(
-        smooth, boat, actions=[[1.0, 0.5]], previous_actions=[[0.0, 0.5]]
-    ) == pytest.approx([-0.5])
-    limit = term("penalty_limits", "limit", 1.0, ACTIONS.formed("{}.abs()"), soft=0.8)
-    # 1.0 is at the limit and costs 1, 0.5 is below 0.8 of the range, 0.9 is half way from there to
-    # the limit
-    assert component(limit, boat, actions=[[1.0, 0.5], [0.9, -0.9]]) == pytest.approx(
-        [-0.5, -0.5], abs=1e-6
-    )
-
-
-def test_alive_pays_unless_the_episode_fails(boat: TaskDescription) -> None:
-    assert component(term("alive", "alive", 0.5), boat, terminated=[0.0, 1.0]) == [0.5, 0.0]
-
-
-def test_failure_costs_once(boat: TaskDescription) -> None:
-    assert component(term("failure", "failure", 8.0), boat, terminated=[0.0, 1.0]) == [0.0, -8.0]
 
 
 def test_a_gate_multiplies(boat: TaskDescription) -> None:

@@ -124,6 +124,10 @@ _IDIOMS = {
     r"\b(?:increase|raise) the (?:importance|reward|weight) (?:for|of|on)\b": "more",
     r"\bcounter.?clockwise\b": "anticlockwise",
     r"\btake off\b": "start",
+    r"\bfrom below\b": "up",
+    r"\bw/o\b": "without",
+    r"\btoo slow\b": "faster",
+    r":-?\(": " less",
     r"\b(?:at least|a little)\b": "",
 }
 _UNITS = {
@@ -137,11 +141,11 @@ NUMBER = re.compile(rf"{QUANTITY.pattern}|(?<![\w.\-/])[1-9]\d*(?:\.\d+)?(?![\w%
 _SIGN = re.compile(r"""(?<!\w)[-!](?![xyz]\b)(?=\w)|(?<!\w)/|/(?!\w)|[^\w\s.,;:!?'’"“”()\-–—/+]""")
 """Signs that may turn a word round: `-height`, `!jump`, `speed = 0`."""
 _TURNING = re.compile(
-    r"\b(?:other than|an error|a rest|up to \d|out of|at most|as (?:it )?is|(?:must|should) go$"
+    r"\b(?:other than|an error|a rest|over the top|up to \d|out of|at most|as (?:it )?is"
     r"|(?:bring|get|hold|holding|keep|leave|take|turn) (?:.*\b)?(?:down|back|out)"
     r"|(?:let|give|giving) up|prefer .*\b(?:over|than|to)|max(?:imum|imal)? .*\d|\d.* max"
-    r"|its (?:\w+ )?\w+ing|still (?!during)\w+ing|i see)\b"
-    r"|^(?:now )?(?:it (?!needs|has)(?:\w+ )?\w|keep)\w*s\b"
+    r"|its (?:\w+ )?\w+ing|\w+ing again|still (?!during)\w+ing|i see|(?:must|should) go$)\b"
+    r"|^(?:now )?(?:it (?!needs|has)(?:\w+ )?\w|keep|move|run|jump)\w*(?:s|ed)\b|^it ran\b"
 )
 """Words that turn in this company alone: `take height out`; or that tell what is: `it jumps`."""
 _OWN_VERB = frozenset(["bring", "have", "hold", "keep", "let", "make", "stay", "without"])
@@ -160,7 +164,8 @@ class Understood(NamedTuple):
         named, about = {*goal_words(self.refused)}, stems(" ".join(self.refused))
         rows = {goal: (goal, f"not {goal}", f"near {goal}") for goal in Goal}
         found = (g for g in Goal if any(named & WORDS.get(row, set()) for row in rows[g]))
-        return {goal: Intent(goal, objects=about) for goal in found}
+        read = {each.goal: each for each in read_intents("; ".join(self.refused))}
+        return {goal: Intent(goal, objects=about) for goal in found} | read
 
 
 def understood_in(description: TaskDescription, sentence: str) -> Understood:

@@ -200,8 +200,10 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
         for each in genome.values()
         for number, value in each.numbers.items()
     ]
-    head = f"def {ENTRY_POINT}({signature}) -> tuple[Tensor, dict[str, Tensor]]:"
-    lines += ["", "", _broken(head), textwrap.indent("\n".join(body), "    "), "", "", _TERMS_MARK]
+    result = " -> tuple[Tensor, dict[str, Tensor]]:"
+    # a break is allowed between brackets alone
+    head = _broken(f"def {ENTRY_POINT}({signature}){result.replace(' ', '~')}").replace("~", " ")
+    lines += ["", "", head, textwrap.indent("\n".join(body), "    "), "", "", _TERMS_MARK]
     lines += [_PREFIX + each.model_dump_json(exclude_defaults=True) for each in genome.values()]
     return "\n".join(lines) + "\n"
 
@@ -214,11 +216,7 @@ def _assigned(name: str, value: str) -> str:
 def _broken(line: str) -> str:
     """A statement that may be broken at blanks, where it is too long."""
     return textwrap.fill(
-        line,
-        _LINE - 4,
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
+        line, _LINE - 4, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
     )
 
 

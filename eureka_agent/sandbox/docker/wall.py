@@ -54,7 +54,7 @@ class DockerWall:
     )
     does_not_cover: tuple[str, ...] = (
         "defects of the kernel, of the engine and of a GPU's driver",
-        "reading /usr, Python, its packages, the environment's folder, `_shared` and those of PYTHONPATH",
+        "reading /usr, Python, its packages, the environment, `_shared` and folders of PYTHONPATH",
         "processor time: a worker may keep its cores busy until its job's time is over",
     )
 
