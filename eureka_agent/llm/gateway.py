@@ -186,7 +186,7 @@ class Gateway:
                     completion = await model.complete(request)
             message = self._message(model.name, request, completion)
             self._store.put(key, message)
-            await self._budget.settle(reservation, message.cost, message.request, message.reply)
+            await self._budget.settle(reservation, message)
         finally:
             await self._budget.release(reservation)
             watch.left(message)
