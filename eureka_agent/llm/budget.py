@@ -59,8 +59,6 @@ class Amount:
 class Reservation:
     """Expected and highest cost of a request in flight."""
 
-    model: str
-    role: str
     expected: Amount
     most: Amount
     shared: Reservation | None = None
@@ -119,7 +117,7 @@ class Budget:
         self._usage: dict[tuple[str, str, bool], _Usage] = {}
         self._changed = asyncio.Condition()
         for message in spent:
-            self._count(message.model, message.role, message.cost, message.request, message.reply)
+            self._count(message)
 
     def money(self, model: str, cost: Cost) -> Decimal | None:
         """Cost of a request at the run's prices; None for an unknown price or count."""
@@ -135,7 +133,7 @@ class Budget:
         usage = self._usage.get((model, request.role, True))
         guess = self._estimate(model, request.prompt_tokens, request.reply_tokens, True)
         expected = guess if usage is None else usage.mean
-        self._owed[request.key] = Reservation(model, request.role, expected, expected)
+        self._owed[request.key] = Reservation(expected, expected)
         if self._shared is not None:
             self._shared.owe(model, request)
 
@@ -170,7 +168,7 @@ class Budget:
                     raise BudgetSpentError(f"no more requests to models: {self.closed}")
                 await self._changed.wait()
             most = self._estimate(model, prompt_tokens, bound, batched)
-            reservation = Reservation(model, request.role.value, expected, most)
+            reservation = Reservation(expected, most)
             self._in_flight.append(reservation)
         if self._shared is not None:
             try:
@@ -183,11 +181,11 @@ class Budget:
                 raise
         return reservation
 
-    async def settle(self, reservation: Reservation, cost: Cost, request: str, reply: str) -> None:
-        """Replace a reservation by a cost; texts are counted where the server did not."""
-        self._count(reservation.model, reservation.role, cost, request, reply)
+    async def settle(self, reservation: Reservation, message: Message) -> None:
+        """Replace a reservation by the cost of its message."""
+        self._count(message)
         if self._shared is not None and reservation.shared is not None:
-            await self._shared.settle(reservation.shared, cost, request, reply)
+            await self._shared.settle(reservation.shared, message)
         await self.release(reservation)
 
     async def release(self, reservation: Reservation) -> None:
@@ -231,25 +229,23 @@ class Budget:
             self.closed = reason
             self._on_closed(reason)
 
-    def _count(self, model: str, role: str, cost: Cost, request: str, reply: str) -> None:
-        amount = self._amount(model, cost, request, reply)
-        usage = self._usage.setdefault((model, role, cost.batched), _Usage())
+    def _count(self, message: Message) -> None:
+        """Add a settled request. A replayed one cost no tokens; texts are counted where the server
+        did not."""
+        model, cost = message.model, message.cost
+        prompt, reply = cost.prompt_tokens, cost.completion_tokens
+        if prompt is None or reply is None:
+            prompt = len(message.request) // CHARACTERS_PER_TOKEN if prompt is None else prompt
+            reply = len(message.reply) // CHARACTERS_PER_TOKEN if reply is None else reply
+            amount = self._estimate(model, prompt, reply, cost.batched)
+        else:
+            money = cost.money if cost.money is not None else self.money(model, cost)
+            amount = Amount(money or Decimal(0), prompt + reply)
+        usage = self._usage.setdefault((model, message.role, cost.batched), _Usage())
         usage.requests += 1
         usage.total += amount
-        reply_tokens = cost.completion_tokens or len(reply) // CHARACTERS_PER_TOKEN
-        usage.longest_reply = max(usage.longest_reply, reply_tokens)
+        usage.longest_reply = max(usage.longest_reply, reply)
         self.spent += amount
-
-    def _amount(self, model: str, cost: Cost, request: str, reply: str) -> Amount:
-        """Amount of a settled request; a replayed one cost no tokens."""
-        prompt = cost.prompt_tokens
-        completion = cost.completion_tokens
-        if prompt is None or completion is None:
-            prompt = len(request) // CHARACTERS_PER_TOKEN if prompt is None else prompt
-            completion = len(reply) // CHARACTERS_PER_TOKEN if completion is None else completion
-            return self._estimate(model, prompt, completion, cost.batched)
-        money = cost.money if cost.money is not None else self.money(model, cost)
-        return Amount(money or Decimal(0), prompt + completion)
 
     def _estimate(self, model: str, prompt: int, reply: int, batched: bool) -> Amount:
         cost = Cost(prompt_tokens=prompt, completion_tokens=reply, batched=batched)

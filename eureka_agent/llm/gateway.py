@@ -98,14 +98,17 @@ class Gateway:
         self._places = asyncio.Semaphore(concurrency)
         self._alone: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """By keys: equal requests at the same time get one reply."""
-        self._tries: dict[asyncio.Task[Message], bool] = {}
-        """Tries in flight; True for those in a batch."""
+        self._tries: dict[str, asyncio.Task[Message]] = {}
+        """Tries in flight by keys."""
+        self._in_batches: set[str] = set()
         self._stop = asyncio.Event()
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
         """Return a stored reply, made at most once. Raises BudgetSpentError, LanguageModelError."""
         key = message_key(model.name, request)
         async with self._alone[key]:
+            if key in self._tries:  # its caller went away
+                await asyncio.wait({self._tries[key]})
             known = self._store.find(key)
             if known is not None:
                 return known
@@ -122,7 +125,7 @@ class Gateway:
     def under_way(self) -> int:
         """Number of requests without an answer, without those in batches and those that wait for
         their next try."""
-        return sum(not in_batch for in_batch in self._tries.values())
+        return len(self._tries) - len(self._in_batches)
 
     async def finish(self, timeout_s: float = PATIENCE_S) -> None:
         """Wait for replies in flight, which are stored; give up after the timeout. Batches stay at
@@ -130,7 +133,7 @@ class Gateway:
         self._stop.set()
         if self._batches is not None:
             await self._batches.close()
-        pending = set(self._tries)
+        pending = set(self._tries.values())
         try:
             if pending:
                 _, pending = await asyncio.wait(pending, timeout=timeout_s)
@@ -158,9 +161,10 @@ class Gateway:
             raise
         # from here on it is paid for: its reply is stored even if the caller is cancelled
         task = asyncio.create_task(self._make(model, request, key, reservation, watch, batches))
-        self._tries[task] = batches is not None
-        task.add_done_callback(lambda _: place.release())
-        task.add_done_callback(self._ended)
+        self._tries[key] = task
+        if batches is not None:
+            self._in_batches.add(key)
+        task.add_done_callback(partial(self._ended, key, place))
         return await asyncio.shield(task)
 
     async def _make(
@@ -182,14 +186,16 @@ class Gateway:
                     completion = await model.complete(request)
             message = self._message(model.name, request, completion)
             self._store.put(key, message)
-            await self._budget.settle(reservation, message.cost, message.request, message.reply)
+            await self._budget.settle(reservation, message)
         finally:
             await self._budget.release(reservation)
             watch.left(message)
         return message
 
-    def _ended(self, task: asyncio.Task[Message]) -> None:
-        del self._tries[task]
+    def _ended(self, key: str, place: asyncio.Semaphore, task: asyncio.Task[Message]) -> None:
+        place.release()
+        del self._tries[key]
+        self._in_batches.discard(key)
         if not task.cancelled():
             task.exception()  # the caller has it, or is gone
 

@@ -12,7 +12,7 @@ from eureka_agent.batch.limits import EnvSteps, TimeLeft, limits_on_models, shar
 from eureka_agent.llm.budget import Budget, BudgetSpentError, ModelLimits
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest
 from eureka_agent.llm.prices import Price
-from eureka_agent.records import Cost
+from eureka_agent.records import Cost, Message
 from eureka_agent.settings import SearchSettings
 
 # 8 x 16 = 128 steps an update; 1000 steps are 8 updates = 1024
@@ -85,6 +85,11 @@ def test_other_limits_hold_at_once_and_max_time_counts_from_the_begin_of_the_cal
 PRICES = {"m": Price(prompt=Decimal(0), completion=Decimal(10), origin="test")}
 
 
+def message(prompt: int, completion: int) -> Message:
+    cost = Cost(prompt_tokens=prompt, completion_tokens=completion)
+    return Message(role="designer", model="m", request="first", reply="reply", cost=cost)
+
+
 def request(text: str) -> CompletionRequest:
     return CompletionRequest(messages=(ChatMessage("user", text),), max_tokens=1000)
 
@@ -97,8 +102,7 @@ async def test_two_searches_spend_from_one_budget() -> None:
     other = Budget(ModelLimits(tokens=10**9), PRICES, shared=shared, on_closed=closed.append)
     for budget in (one, other):
         reservation = await budget.reserve("m", request("first"))
-        cost = Cost(prompt_tokens=400, completion_tokens=1000)
-        await budget.settle(reservation, cost, "first", "reply")
+        await budget.settle(reservation, message(400, 1000))
     assert shared.spent.tokens == 2800
     assert (one.spent.tokens, other.spent.tokens) == (1400, 1400)
     with pytest.raises(BudgetSpentError, match="max_tokens of the batch"):
@@ -110,7 +114,7 @@ async def test_a_raised_limit_has_room_again() -> None:
     shared = shared_budget(BatchSettings(max_tokens=1000), PRICES, [])
     assert shared is not None
     spent = await shared.reserve("m", request("first"))
-    await shared.settle(spent, Cost(prompt_tokens=400, completion_tokens=900), "first", "reply")
+    await shared.settle(spent, message(400, 900))
     with pytest.raises(BudgetSpentError, match="max_tokens of the batch"):
         await shared.reserve("m", request("second"))
     shared.change_limits(limits_on_models(BatchSettings(max_tokens=9000)))

@@ -18,6 +18,7 @@ from eureka_agent.designer.offline.designer import OfflineDesigner, improve, ret
 from eureka_agent.designer.offline.terms import Genome, Operand, genome_of, pays, recover, term
 from eureka_agent.designer.source_tools import normalized, parameter_names
 from eureka_agent.records import (
+    NOT_ASKED,
     Diagnosis,
     DiagnosisFinding,
     Finding,

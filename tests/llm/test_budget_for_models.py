@@ -27,11 +27,14 @@ def cost(prompt: int | None, completion: int | None) -> Cost:
     return Cost(prompt_tokens=prompt, completion_tokens=completion)
 
 
+def message(prompt: int | None, completion: int | None, **texts: str) -> Message:
+    spent = {"role": "designer", "model": "openai/tiny", "request": "", "reply": ""}
+    return Message(**{**spent, **texts}, cost=cost(prompt, completion))
+
+
 async def spend(budget: Budget, prompt: int | None, completion: int | None, **texts: str) -> None:
     reservation = await budget.reserve("openai/tiny", request())
-    await budget.settle(
-        reservation, cost(prompt, completion), texts.get("request", ""), texts.get("reply", "")
-    )
+    await budget.settle(reservation, message(prompt, completion, **texts))
 
 
 async def test_what_is_spent_is_the_sum_at_the_runs_prices() -> None:
@@ -77,7 +80,7 @@ async def test_near_the_limit_requests_wait_for_those_in_flight() -> None:
     await asyncio.sleep(0)
     assert not waiting.done()  # 2,000 + 2,000 set aside, and the third's prompt alone takes 1,000
     await budget.settle(
-        first, cost(1_000, 100), "", ""
+        first, message(1_000, 100)
     )  # 1,100 in place of 2,000: now 1,100 + 2,000 + 1,100 fit
     assert await asyncio.wait_for(waiting, 1)
     await budget.release(second)
@@ -92,7 +95,7 @@ async def test_a_request_in_flight_that_may_reach_the_limit_holds_the_next_one_b
     waiting = asyncio.create_task(budget.reserve("openai/tiny", request()))
     await asyncio.sleep(0)
     assert not waiting.done()
-    await budget.settle(held, cost(1_000, 100), "", "")
+    await budget.settle(held, message(1_000, 100))
     assert await asyncio.wait_for(waiting, 1)
 
 
@@ -107,7 +110,7 @@ async def test_with_many_at_a_time_the_limit_is_passed_by_less_than_one_request(
         reservation = await budget.reserve("openai/tiny", request())
         for _ in range(3):
             await asyncio.sleep(0)
-        await budget.settle(reservation, cost(1_000, reply_tokens), "", "")
+        await budget.settle(reservation, message(1_000, reply_tokens))
 
     results = await asyncio.gather(*(ask() for _ in range(100)), return_exceptions=True)
     assert any(isinstance(result, BudgetSpentError) for result in results)
@@ -128,7 +131,7 @@ async def test_a_model_that_has_reasoned_for_long_may_do_so_again() -> None:
         reservation = await budget.reserve("openai/tiny", request())
         for _ in range(3):
             await asyncio.sleep(0)
-        await budget.settle(reservation, cost(1_000, 60_000), "", "")
+        await budget.settle(reservation, message(1_000, 60_000))
 
     results = await asyncio.gather(*(ask() for _ in range(20)), return_exceptions=True)
     assert any(isinstance(result, BudgetSpentError) for result in results)

@@ -85,9 +85,13 @@ async def test_who_goes_away_still_has_the_reply_stored() -> None:
     with pytest.raises(asyncio.CancelledError):
         await asking
     assert shared.under_way == 1
+    again = asyncio.create_task(shared.ask(model, REQUEST))
+    await asyncio.sleep(0)
     model.let_go()
     await shared.finish(5.0)
     assert (len(store.messages), shared.under_way) == (1, 0)
+    assert (await again).reply == "a reply"
+    assert len(model.requests) == 1
 
 
 async def test_replies_that_do_not_come_are_given_up() -> None:
