@@ -82,8 +82,7 @@ class Search:
         self.model: LanguageModel = language_model(name, access)
         assert self.model.retries is not None
         self.retries: Retries = self.model.retries
-        budget = Budget(ModelLimits(tokens=100_000), {})
-        budget = Budget(Limits(tokens=10**9), {})
+        budget = Budget(ModelLimits(tokens=10**9), {})
         self.gateway = Gateway(store, budget, concurrency)
         clock.gateways.append(self.gateway)
 

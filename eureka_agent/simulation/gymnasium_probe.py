@@ -8,6 +8,7 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import gymnasium
@@ -64,10 +65,7 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
     arguments = {**task.gymnasium_options, **options}
     _check_maker(task, arguments)
     _refuse_known_images(task)
-    import mujoco  # not for each start of the program
-
-    # it would print, and write MUJOCO_LOG.TXT into the working folder
-    mujoco.set_mju_user_warning(lambda message: None)
+    _keep_mujoco_quiet()
     try:
         passing = (gymnasium.error.Error, ImportError)
         with third_party_code(task._package, f"when {label} was made", passing):
@@ -107,6 +105,23 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
                 else f"set self.{name} in its `__init__`",
             )
     return environment
+
+
+@cache
+def _keep_mujoco_quiet() -> None:
+    """Have MuJoCo tell the first warning of a kind alone; it would write MUJOCO_LOG.TXT into the
+    working folder too."""
+    import mujoco  # not for each start of the program
+
+    told = set[str]()
+
+    def tell(message: str) -> None:
+        kind = re.sub(r"[\d.]+", "", message)
+        if kind not in told:
+            told.add(kind)
+            print(f"MuJoCo: {message}", file=sys.stderr)
+
+    mujoco.set_mju_user_warning(tell)
 
 
 def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:
