@@ -36,7 +36,7 @@ _NO_PERSONS = (_GYMNASIUM, PACKAGE)
 _SHOWN_ACTIONS = 12
 
 
-@dataclass(frozen=True)
+@dataclass
 class Result:
     """Result of a reset or a step."""
 
@@ -76,15 +76,14 @@ def call(
     observation, *outcome, info = given
     if not isinstance(info, Mapping):
         raise _wrong(environment, method, f"gave {_kind(info)} as info, expected a dictionary")
-    numbers = [0.0, 0.0, 0.0]
-    for index, (name, value) in enumerate(zip(names[1:-1], outcome, strict=True)):
-        if (number := _number(value)) is not None:
-            numbers[index] = number
-        else:
-            what = f"gave {_kind(value)} as {name}, expected True or False"
-            if name == "reward":
-                what = f"gave the reward {_kind(value)}, expected a number"
-            raise _wrong(environment, method, what)
+    numbers = [number for value in outcome if (number := _number(value)) is not None]
+    if len(numbers) < len(outcome):
+        parts = zip(names[1:], outcome, strict=False)
+        name, value = next(each for each in parts if _number(each[1]) is None)
+        what = f"gave {_kind(value)} as {name}, expected True or False"
+        if name == "reward":
+            what = f"gave the reward {_kind(value)}, expected a number"
+        raise _wrong(environment, method, what)
     vector = _vector(environment, method, observation, size)
     told = dict[str, float]()
     for key in keys:
@@ -94,7 +93,7 @@ def call(
             what = f"gave {_kind(info[key])} as info[{key!r}], expected a number, as it was in the"
             hint = "give a number always, or leave the entry out"
             raise _wrong(environment, method, f"{what} first step", hint)
-    reward, terminated, truncated = numbers
+    reward, terminated, truncated = numbers or (0.0, 0.0, 0.0)
     ends = bool(terminated), bool(truncated)
     result = Result(observation, reward, *ends, info, vector, told)
     if not (numpy.isfinite(vector).all() and all(map(math.isfinite, (reward, *told.values())))):
