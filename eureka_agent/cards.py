@@ -21,13 +21,8 @@ CARD_SEEDS = 8
 TRAINER = 1
 """Number of the trainer, raised by a change after which trainings come to other scores. All cards
 are to be measured again then (`eureka envs --measure`)."""
-<<<<<<< HEAD
-TRAINER_FILES = "880af87e09d5da4c3a2c870e30bb4b97419a372fd0cd749f86f63752a9c7f0d3"
+TRAINER_FILES = "766d8d71760bd99f9eb28b80873a904583523c2d97a9befd56040a3f9310a45c"
 """SHA-256 of the trainer's files (`eureka_agent.archive.cache`). Whoever changes them
-=======
-TRAINER_FILES = "97ed84a52efb632353e42ce6084256bffaaf81c0b755669a7b670d544b89ab66"
-"""SHA-256 of the trainer's files (`eureka_agent.archive.baseline_cache`). Whoever changes them
->>>>>>> sim
 renews it, and says with that whether `TRAINER` is still the same one."""
 
 
