@@ -7,27 +7,22 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from eureka_agent.designer.offline.language import HEADINGS, Goal, Intent, stem, stems
+from eureka_agent.designer.offline.language import Goal, Intent
 from eureka_agent.designer.offline.scene import Candidate, Scene, change
 from eureka_agent.designer.offline.terms import Genome, Operand, Term, genome_of, rounded, term
 from eureka_agent.designer.offline.variables import Quantity, Reading
+from eureka_agent.designer.offline.words import HEADINGS, stem, stems
 
 ChoiceT = TypeVar("ChoiceT")
 MAX_TERMS = 9
 """Terms that a reward may have and still be read at a glance."""
 _RARELY, _OFTEN = 0.01, 0.3
 """Odds of a term of a variable that no word names, where a word names a goal and where none is."""
-_MOST_UNGROUNDED = 6
-"""Most of these that may be of variables that no word names."""
 _MARGIN = {Goal.CHANGE: 1.0, Goal.SWING_UP: math.inf, Goal.UPRIGHT: math.inf}
 """Scores below the best that may still be taken now and then; else 2."""
 _TURNING = Quantity.ANGULAR_VELOCITY
 _SPEEDS = {Quantity.VELOCITY: 1.0, _TURNING: 2.0, Quantity.JOINT_VELOCITY: 10.0}
 """Speeds that matter: m/s, rad/s."""
-_FAR = 3.0
-"""Multiple of the distance that matters, for a place that has no range."""
-_LOOKS_AHEAD = 100
-"""Steps whose pay counts for a policy that discounts by 0.99."""
 _BEST_SMALL = {*_SPEEDS, Quantity.POSITION, Quantity.ANGLE}
 _NO_GENERIC = {Quantity.QUATERNION, Quantity.ROTATION_MATRIX, Quantity.UP_VECTOR}
 _NO_GENERIC |= {Quantity.ACTION, Quantity.TERMINATED}
@@ -132,7 +127,7 @@ def compose(scene: Scene, dice: Dice) -> Composition:
         # those of variables that share words with the sentence first
         near = {each.name for each in scene.readings if each.affinity(scene.words) >= 1.0}
         by_kind.sort(key=lambda each: near.isdisjoint(each.term.arguments()))
-        options = [*by_kind[:_MOST_UNGROUNDED], *kept]
+        options = [*by_kind[:6], *kept]
     named = any(intent.main for _, intent in served)
     _take(options, terms, dice)
     _take(generic_options(scene, terms, dice, _RARELY if named else _OFTEN), terms, dice)
@@ -267,7 +262,7 @@ def generic_options(
         weight = dice.around(0.3 if speed else place_weight)
         hangs = reading.quantity is Quantity.ANGLE and reading.hangs_at_zero()
         if reading.is_error or (reading.quantity in _BEST_SMALL and not hangs):
-            scale = speed or reading.scale() * (1.0 if reading.limit() else _FAR)
+            scale = speed or reading.scale() * (1.0 if reading.limit() else 3.0)
             near = {"temperature": dice.around(scale)}
             made = term("closeness", f"small_{name}", weight, reading.whole(), **near)
         else:
@@ -297,8 +292,8 @@ def _ends(scene: Scene, dice: Dice) -> Iterator[Option]:
         likely = 0.3 if speeds else 0.8
         yield Option(price, 1.0, Goal.SURVIVE) if asked and wins else Option(price, likely)
     if wins:
-        # twice the steps that an end by success forgoes, as far as a policy looks ahead
-        steps = min(_LOOKS_AHEAD, description.max_episode_length)
+        # twice the steps that an end by success forgoes, as far as a discount of 0.99 looks ahead
+        steps = min(100, description.max_episode_length)
         prize = term("success", "success", dice.around(2.0 * steps))
         # another task of the environment may have nothing to do with it
         told = stems(f"{description.sentence} {description.fitness_doc}") | scene.words

@@ -9,13 +9,12 @@ from eureka_agent.designer.offline.language import (
     Goal,
     Intent,
     direction,
-    stems,
     task_intents,
-    tokens,
     understood_in,
 )
 from eureka_agent.designer.offline.terms import Operand, rounded
 from eureka_agent.designer.offline.variables import Quantity, Reading, read_variable
+from eureka_agent.designer.offline.words import stems, tokens
 from eureka_agent.records import TaskDescription
 from eureka_agent.task import PREVIOUS_PREFIX
 

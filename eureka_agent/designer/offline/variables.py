@@ -7,8 +7,8 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from eureka_agent.designer.offline.language import WORDS, stems, tokens
 from eureka_agent.designer.offline.terms import Operand
+from eureka_agent.designer.offline.words import WORDS, stems, tokens
 from eureka_agent.records import VariableSpec
 
 Quantity = Enum(
