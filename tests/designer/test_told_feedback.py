@@ -11,15 +11,7 @@ from eureka_agent.designer.llm_designer import opening
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.terms import recover
 from eureka_agent.designer.offline.wishes import OfflineReader
-from eureka_agent.feedback_records import (
-    Clip,
-    Feedback,
-    Given,
-    Importance,
-    Mark,
-    Reading,
-    Wish,
-)
+from eureka_agent.feedback_records import Clip, Feedback, Given, Importance, Mark, Reading, Wish
 from eureka_agent.records import Operator, TaskDescription
 from eureka_agent.simulation.loading import describe, load_environment
 

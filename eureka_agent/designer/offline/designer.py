@@ -22,14 +22,7 @@ from eureka_agent.designer.offline.compose import (
     optional_terms,
 )
 from eureka_agent.designer.offline.scene import Scene
-from eureka_agent.designer.offline.terms import (
-    TUNABLE,
-    Genome,
-    pays,
-    recover,
-    render,
-    rounded,
-)
+from eureka_agent.designer.offline.terms import TUNABLE, Genome, pays, recover, render, rounded
 from eureka_agent.designer.offline.wishes import as_told
 from eureka_agent.designer.source_tools import normalized
 from eureka_agent.records import Cost, Diagnosis, Operator, Proposal, Verdict
