@@ -86,7 +86,7 @@ class Operand(Record):
         return self.formed("-{}") if sign < 0 else self
 
 
-class Term(Record):
+class RewardTerm(Record):
     """A component of a reward."""
 
     kind: str
@@ -109,12 +109,12 @@ class Term(Record):
         end = (ends[self.kind],) if self.kind in ends else ()
         return (*end, *(name for operand in self.operands for name in operand.reads))
 
-    def scaled(self, number: str, factor: float) -> Term:
+    def scaled(self, number: str, factor: float) -> RewardTerm:
         """The term with a number times `factor`, rounded to two significant digits."""
         value = rounded(self.numbers[number] * factor, digits=2)
         return self.model_copy(update={"numbers": {**self.numbers, number: value}})
 
-    def gated(self, gate: str | None) -> Term:
+    def gated(self, gate: str | None) -> RewardTerm:
         """The term with another gate or none."""
         return self.model_copy(update={"gate": gate})
 
@@ -138,16 +138,18 @@ class Term(Record):
         return {**marks, "x": first.code, "y": last.code, "norm": norm, "mean": mean}
 
 
-def term(kind: str, name: str, weight: float, *operands: Operand, **numbers: float) -> Term:
+def term(kind: str, name: str, weight: float, *operands: Operand, **numbers: float) -> RewardTerm:
     """A term in one line."""
-    return Term(kind=kind, name=name, operands=operands, numbers={"weight": weight, **numbers})
+    return RewardTerm(
+        kind=kind, name=name, operands=operands, numbers={"weight": weight, **numbers}
+    )
 
 
-Genome = dict[str, Term]
+Genome = dict[str, RewardTerm]
 """A reward as the offline designer changes it: terms in order, by name."""
 
 
-def genome_of(terms: Iterable[Term]) -> Genome:
+def genome_of(terms: Iterable[RewardTerm]) -> Genome:
     """The first term of each name."""
     genome: Genome = {}
     for each in terms:
@@ -225,7 +227,7 @@ def recover(source: str, variables: Iterable[str]) -> Genome:
     genome: Genome = {}
     try:
         for text in texts:
-            each = Term.model_validate_json(text.removeprefix(_PREFIX))
+            each = RewardTerm.model_validate_json(text.removeprefix(_PREFIX))
             numbers = {n: constants.get(each.constant(n), v) for n, v in each.numbers.items()}
             genome.setdefault(each.name, each.model_copy(update={"numbers": numbers}))
         same = same_reward(render(genome, "", variables), source)

@@ -17,7 +17,7 @@ from eureka_agent.designer.offline.language import (
     goal_words,
     understood_in,
 )
-from eureka_agent.designer.offline.scene import Scene
+from eureka_agent.designer.offline.scene import TaskReading
 from eureka_agent.designer.offline.terms import Genome, recover, rounded
 from eureka_agent.designer.offline.words import STOP_WORDS, stem, stems
 from eureka_agent.feedback_records import Given, Importance, Reading, Wish
@@ -33,8 +33,8 @@ def content_words(sentence: str) -> list[str]:
     return [word for word in dict.fromkeys(words) if word not in STOP_WORDS]
 
 
-def _most_sensible(description: TaskDescription, sentence: str) -> tuple[Scene, Composition]:
-    scene = Scene(description, sentence)
+def _most_sensible(description: TaskDescription, sentence: str) -> tuple[TaskReading, Composition]:
+    scene = TaskReading(description, sentence)
     return scene, compose(scene, Dice(random.Random(0)))
 
 
