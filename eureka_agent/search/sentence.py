@@ -12,20 +12,18 @@ from eureka_agent.designer.offline.language import (
     Understood,
     measured,
     read_intents,
-    stem,
-    stems,
     task_intents,
-    tokens,
     understood,
     understood_in,
 )
-from eureka_agent.designer.offline.scene import Scene
+from eureka_agent.designer.offline.scene import TaskReading
 from eureka_agent.designer.offline.wishes import (
     content_words,
     not_understood,
     unused_numbers,
     word_use,
 )
+from eureka_agent.designer.offline.words import stem, stems, tokens
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice
 from eureka_agent.llm.access import KEY_VARIABLES
@@ -193,7 +191,7 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
     took: dict[str, list[str]] = {}
     for word, term in used.items():
         took.setdefault(term, []).append(word)
-    scene = Scene(description, sentence)
+    scene = TaskReading(description, sentence)
     named_variable = any(each.affinity(scene.words) for each in scene.readings)
     if not (used or named_variable or read_intents(read.text)):
         text = (

@@ -11,8 +11,8 @@ from invented_environments import description, variable
 from reward_values import evaluate
 
 from eureka_agent.designer.offline.language import Goal, Intent
-from eureka_agent.designer.offline.scene import Scene
-from eureka_agent.designer.offline.terms import Operand, Term, genome_of, render, term
+from eureka_agent.designer.offline.scene import TaskReading
+from eureka_agent.designer.offline.terms import Operand, RewardTerm, genome_of, render, term
 from eureka_agent.records import TaskDescription, VariableSpec
 
 ROLL = Operand(code="roll_angle", reads=("roll_angle",))
@@ -97,7 +97,7 @@ E = math.exp(-1.0)
     ],
 )
 def test_values(
-    each: Term, values: dict[str, list[Any]], expected: list[float], boat: TaskDescription
+    each: RewardTerm, values: dict[str, list[Any]], expected: list[float], boat: TaskDescription
 ) -> None:
     source = render({"x": each}, "test", [known.name for known in boat.variables])
     total, parts = evaluate(source, boat, {name: torch.tensor(of) for name, of in values.items()})
@@ -108,7 +108,7 @@ def test_values(
 def tilt(of: VariableSpec, *values: list[float] | float) -> list[float]:
     """Cosine of the tilt as read from a variable: of an upright term's (1 + cosine) / 2."""
     what = description("stand upright", (of,), 2)
-    (found,) = Scene(what, what.sentence).candidates(Intent(Goal.UPRIGHT))
+    (found,) = TaskReading(what, what.sentence).candidates(Intent(Goal.UPRIGHT))
     total, _ = evaluate(
         render(
             genome_of([term("upright", "up", 1.0, found.operand, sharpness=1.0)]), "", [of.name]

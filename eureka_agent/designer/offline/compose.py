@@ -7,27 +7,29 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from eureka_agent.designer.offline.language import HEADINGS, Goal, Intent, stem, stems
-from eureka_agent.designer.offline.scene import Candidate, Scene, change
-from eureka_agent.designer.offline.terms import Genome, Operand, Term, genome_of, rounded, term
-from eureka_agent.designer.offline.variables import Quantity, VariableReading
+from eureka_agent.designer.offline.language import Goal, Intent
+from eureka_agent.designer.offline.scene import Candidate, TaskReading, change
+from eureka_agent.designer.offline.terms import (
+    Genome,
+    Operand,
+    RewardTerm,
+    genome_of,
+    rounded,
+    term,
+)
+from eureka_agent.designer.offline.variables import Meaning, Quantity
+from eureka_agent.designer.offline.words import HEADINGS, stem, stems
 
 ChoiceT = TypeVar("ChoiceT")
 MAX_TERMS = 9
 """Terms that a reward may have and still be read at a glance."""
 _RARELY, _OFTEN = 0.01, 0.3
 """Odds of a term of a variable that no word names, where a word names a goal and where none is."""
-_MOST_UNGROUNDED = 6
-"""Most of these that may be of variables that no word names."""
 _MARGIN = {Goal.CHANGE: 1.0, Goal.SWING_UP: math.inf, Goal.UPRIGHT: math.inf}
 """Scores below the best that may still be taken now and then; else 2."""
 _TURNING = Quantity.ANGULAR_VELOCITY
 _SPEEDS = {Quantity.VELOCITY: 1.0, _TURNING: 2.0, Quantity.JOINT_VELOCITY: 10.0}
 """Speeds that matter: m/s, rad/s."""
-_FAR = 3.0
-"""Multiple of the distance that matters, for a place that has no range."""
-_LOOKS_AHEAD = 100
-"""Steps whose pay counts for a policy that discounts by 0.99."""
 _BEST_SMALL = {*_SPEEDS, Quantity.POSITION, Quantity.ANGLE}
 _NO_GENERIC = {Quantity.QUATERNION, Quantity.ROTATION_MATRIX, Quantity.UP_VECTOR}
 _NO_GENERIC |= {Quantity.ACTION, Quantity.TERMINATED}
@@ -91,7 +93,7 @@ class Dice(NamedTuple):
 class Option(NamedTuple):
     """A term that may be added, and how likely it belongs."""
 
-    term: Term
+    term: RewardTerm
     probability: float
     """1.0: the words ask for it."""
     goal: Goal | None = None
@@ -108,10 +110,10 @@ class Composition(NamedTuple):
     """Names of the terms that the words ask for, each with what it serves."""
 
 
-def compose(scene: Scene, dice: Dice) -> Composition:
+def compose(scene: TaskReading, dice: Dice) -> Composition:
     """A fresh reward: terms that the sentence asks for, some that most rewards have, and now and
     then one of a variable that no word names; more of those where nothing else can be paid."""
-    terms: list[Term] = []
+    terms: list[RewardTerm] = []
     served: list[tuple[str, Intent]] = []
     intents = scene.goals.values()
     swing, upright = scene.goals.get(Goal.SWING_UP), scene.goals.get(Goal.UPRIGHT)
@@ -132,7 +134,7 @@ def compose(scene: Scene, dice: Dice) -> Composition:
         # those of variables that share words with the sentence first
         near = {each.name for each in scene.readings if each.affinity(scene.words) >= 1.0}
         by_kind.sort(key=lambda each: near.isdisjoint(each.term.arguments()))
-        options = [*by_kind[:_MOST_UNGROUNDED], *kept]
+        options = [*by_kind[:6], *kept]
     named = any(intent.main for _, intent in served)
     _take(options, terms, dice)
     _take(generic_options(scene, terms, dice, _RARELY if named else _OFTEN), terms, dice)
@@ -146,14 +148,14 @@ def compose(scene: Scene, dice: Dice) -> Composition:
     return Composition(genome_of(terms), asked=tuple(served))
 
 
-def _take(options: Iterable[Option], terms: list[Term], dice: Dice) -> None:
+def _take(options: Iterable[Option], terms: list[RewardTerm], dice: Dice) -> None:
     """Add those options that the dice are for, while there is room."""
     for option in options:
         if len(terms) < MAX_TERMS and dice.includes(option.probability):
             terms.append(option.term)
 
 
-def _asked_terms(scene: Scene, intent: Intent, dice: Dice) -> list[Term]:
+def _asked_terms(scene: TaskReading, intent: Intent, dice: Dice) -> list[RewardTerm]:
     """The terms for one intent; none where no variable says anything of it."""
     found = scene.candidates(intent)
     if intent.goal is Goal.SPIN and not found:  # a rudder, a valve
@@ -167,14 +169,16 @@ def _asked_terms(scene: Scene, intent: Intent, dice: Dice) -> list[Term]:
     return make(scene, intent, dice, chosen)
 
 
-def _level(name: str, weight: float, of: Operand, low: float, high: float, up: bool) -> Term:
+def _level(name: str, weight: float, of: Operand, low: float, high: float, up: bool) -> RewardTerm:
     """A term that grows from one end to the other."""
     if up:
         return term("level", name, weight, of, low=low, high=high)
     return term("level", name, weight, of.turned(-1), low=-high, high=-low)
 
 
-def _more_or_less(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> list[Term]:
+def _more_or_less(
+    scene: TaskReading, intent: Intent, dice: Dice, chosen: Candidate
+) -> list[RewardTerm]:
     """As much speed, height or nearness as there can be, or as little; or the number asked for."""
     up, operand, scale = intent.sign > 0, chosen.operand, chosen.reading.scale()
     heading = HEADINGS[intent.axis or 0][not up]
@@ -205,7 +209,7 @@ def _more_or_less(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -
     return [_level(name, weight, operand, low, high, up)]
 
 
-def _tilted(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> list[Term]:
+def _tilted(scene: TaskReading, intent: Intent, dice: Dice, chosen: Candidate) -> list[RewardTerm]:
     """Upright, and slow there. Where it has to swing up, rest is a part of being upright: a search
     else soon finds that whirling passes the top again and again."""
     tilt, own = chosen.operand, chosen.reading.name_words - stems("angle upright cosine")
@@ -231,7 +235,7 @@ def _tilted(scene: Scene, intent: Intent, dice: Dice, chosen: Candidate) -> list
     return terms
 
 
-def optional_terms(scene: Scene, dice: Dice) -> list[Option]:
+def optional_terms(scene: TaskReading, dice: Dice) -> list[Option]:
     """Every term that nobody need ask for and that the variables allow, in a fixed order, with
     drawn weights. One that the words ask for is certain."""
     found = []
@@ -244,7 +248,7 @@ def optional_terms(scene: Scene, dice: Dice) -> list[Option]:
     return found
 
 
-def _option(scene: Scene, goal: Goal, term: Term, probability: float) -> Option:
+def _option(scene: TaskReading, goal: Goal, term: RewardTerm, probability: float) -> Option:
     """An option that is certain where the words ask for it."""
     if goal in scene.goals:
         return Option(term, 1.0, goal)
@@ -252,7 +256,11 @@ def _option(scene: Scene, goal: Goal, term: Term, probability: float) -> Option:
 
 
 def generic_options(
-    scene: Scene, terms: Iterable[Term], dice: Dice, probability: float, place_weight: float = 0.3
+    scene: TaskReading,
+    terms: Iterable[RewardTerm],
+    dice: Dice,
+    probability: float,
+    place_weight: float = 0.3,
 ) -> list[Option]:
     """A term for each variable that `terms` do not read, by its kind: errors, places, tilts and
     speeds small, contacts and levels either way."""
@@ -267,7 +275,7 @@ def generic_options(
         weight = dice.around(0.3 if speed else place_weight)
         hangs = reading.quantity is Quantity.ANGLE and reading.hangs_at_zero()
         if reading.is_error or (reading.quantity in _BEST_SMALL and not hangs):
-            scale = speed or reading.scale() * (1.0 if reading.limit() else _FAR)
+            scale = speed or reading.scale() * (1.0 if reading.limit() else 3.0)
             near = {"temperature": dice.around(scale)}
             made = term("closeness", f"small_{name}", weight, reading.whole(), **near)
         else:
@@ -281,7 +289,7 @@ def generic_options(
     return found
 
 
-def _ends(scene: Scene, dice: Dice) -> Iterator[Option]:
+def _ends(scene: TaskReading, dice: Dice) -> Iterator[Option]:
     """A wage for surviving, a price on failing, a prize for a success."""
     description, asked = scene.description, scene.asks(Goal.SURVIVE)
     wins, speeds = description.success_causes, scene.asks(Goal.MOVE, Goal.SPIN)
@@ -297,15 +305,15 @@ def _ends(scene: Scene, dice: Dice) -> Iterator[Option]:
         likely = 0.3 if speeds else 0.8
         yield Option(price, 1.0, Goal.SURVIVE) if asked and wins else Option(price, likely)
     if wins:
-        # twice the steps that an end by success forgoes, as far as a policy looks ahead
-        steps = min(_LOOKS_AHEAD, description.max_episode_length)
+        # twice the steps that an end by success forgoes, as far as a discount of 0.99 looks ahead
+        steps = min(100, description.max_episode_length)
         prize = term("success", "success", dice.around(2.0 * steps))
         # another task of the environment may have nothing to do with it
         told = stems(f"{description.sentence} {description.fitness_doc}") | scene.words
         yield Option(prize, 1.0 if any(stems(cause) & told for cause in wins) else 0.4)
 
 
-def _posture(scene: Scene, dice: Dice) -> Iterator[Option]:
+def _posture(scene: TaskReading, dice: Dice) -> Iterator[Option]:
     found = scene.candidates(Intent(Goal.UPRIGHT))
     body = [each for each in found if each.reading.centrality() >= 0]
     known = scene.asks(Goal.UPRIGHT, Goal.SWING_UP, Goal.CHANGE)
@@ -317,7 +325,7 @@ def _posture(scene: Scene, dice: Dice) -> Iterator[Option]:
     yield Option(upright.gated(gate), 0.6)
 
 
-def _rest(scene: Scene, dice: Dice) -> Iterator[Option]:
+def _rest(scene: TaskReading, dice: Dice) -> Iterator[Option]:
     """Low speed, at the goal where there is one."""
     asked, alone = scene.asks(Goal.STILL), scene.aimless
     gates = {Goal.REACH: "reach", Goal.UPRIGHT: "upright", Goal.RAISE: "height"}
@@ -334,7 +342,7 @@ def _rest(scene: Scene, dice: Dice) -> Iterator[Option]:
         yield Option(slow, likely, Goal.STILL) if asked else Option(slow, 0.5)
 
 
-def _centre(scene: Scene, dice: Dice) -> Iterator[Option]:
+def _centre(scene: TaskReading, dice: Dice) -> Iterator[Option]:
     asked, found = scene.asks(Goal.CENTRE), scene.candidates(Intent(Goal.CENTRE))
     if not asked:
         elsewhere = scene.asks(Goal.MOVE, Goal.REACH, Goal.RAISE, Goal.CHANGE)
@@ -353,12 +361,12 @@ def _centre(scene: Scene, dice: Dice) -> Iterator[Option]:
     yield _option(scene, Goal.CENTRE, centred.gated(gate), 0.45)
 
 
-def _thrift(scene: Scene, dice: Dice) -> Iterator[Option]:
+def _thrift(scene: TaskReading, dice: Dice) -> Iterator[Option]:
     """Prices on going astray, on effort, on jumps."""
     if scene.asks(Goal.MOVE):
         across = 1 - (scene.goals[Goal.MOVE].axis or 0)
         speeds = {Quantity.VELOCITY: 0.0}, scene.words, lambda each: each.along(across)
-        for found in scene.matches(*speeds, VariableReading.frame_score)[:1]:
+        for found in scene.matches(*speeds, Meaning.frame_score)[:1]:
             yield Option(term("penalty", "drift", dice.around(0.1), found.operand), 0.35)
     if scene.effort is not None:
         # what has to gather energy first is held back by a price on it
@@ -370,7 +378,7 @@ def _thrift(scene: Scene, dice: Dice) -> Iterator[Option]:
         yield _option(scene, Goal.SMOOTH, jumps, 0.2)
 
 
-def _joints(scene: Scene, dice: Dice) -> Iterator[Option]:
+def _joints(scene: TaskReading, dice: Dice) -> Iterator[Option]:
     """Prices on wild joints and on joints near their limits."""
     for joints in scene.of(Quantity.JOINT_VELOCITY)[:1]:
         share = joints.whole().formed(f"({{}} / {rounded(joints.limit() or 10.0)!r})")

@@ -21,15 +21,8 @@ from eureka_agent.designer.offline.compose import (
     generic_options,
     optional_terms,
 )
-from eureka_agent.designer.offline.scene import Scene
-from eureka_agent.designer.offline.terms import (
-    TUNABLE,
-    Genome,
-    pays,
-    recover,
-    render,
-    rounded,
-)
+from eureka_agent.designer.offline.scene import TaskReading
+from eureka_agent.designer.offline.terms import TUNABLE, Genome, pays, recover, render, rounded
 from eureka_agent.designer.offline.wishes import as_told
 from eureka_agent.designer.source_tools import normalized
 from eureka_agent.records import Cost, Diagnosis, Operator, Proposal, Verdict
@@ -53,7 +46,7 @@ class OfflineDesigner:
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """A reward that is none of the siblings, parents or failures; the same for each request."""
-        scene = Scene(request.description, request.sentence)
+        scene = TaskReading(request.description, request.sentence)
         parents = [_genome(request, parent.reward.source) for parent in request.parents]
         parents = [genome for genome in parents if pays(genome)]
         failed = [each.reward for each in request.failures if each.stage in ("rejected", "failed")]
@@ -96,7 +89,7 @@ class OfflineDesigner:
             draft = request.drafts[0]
             note = f"{reasons} So the next draft is taken."
             return draft.model_copy(update={"reasoning": f"{note} {draft.reasoning}"})
-        scene = Scene(request.description, request.sentence)
+        scene = TaskReading(request.description, request.sentence)
         generator = random.Random(f"{request.seed}/revision/{normalized(rejected.reward.source)}")
         made = compose(scene, Dice(generator, generator.choice(THEMES[1:])))
         return _proposal(request, made.genome, [f"{reasons} So this is another draw.", *made.notes])
@@ -127,7 +120,7 @@ def _proposal(request: DesignRequest, genome: Genome, notes: Iterable[str]) -> P
 
 
 def _offspring(
-    request: DesignRequest, scene: Scene, parents: list[Genome], dice: Dice, first: bool
+    request: DesignRequest, scene: TaskReading, parents: list[Genome], dice: Dice, first: bool
 ) -> Composition:
     match request.operator:
         case Operator.IMPROVE | Operator.REASON_OVER_PATH:
@@ -204,7 +197,7 @@ def _crossed(first: Genome, second: Genome, dice: Dice) -> Composition:
     return Composition(kept, (note,))
 
 
-def _changed(genome: Genome, scene: Scene, dice: Dice) -> Composition:
+def _changed(genome: Genome, scene: TaskReading, dice: Dice) -> Composition:
     """One term added, dropped, or drawn anew."""
     moves = [_add, _add, _drop, _reshape]
     dice.generator.shuffle(moves)
@@ -212,7 +205,7 @@ def _changed(genome: Genome, scene: Scene, dice: Dice) -> Composition:
     return next((each for each in made if each is not None), None) or retune(genome, dice)
 
 
-def _add(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
+def _add(genome: Genome, scene: TaskReading, dice: Dice) -> Composition | None:
     """A new term: an optional one, one that is asked for, or one of a variable not yet read."""
     fresh = compose(scene, Dice(dice.generator, OTHER_SHAPES)).genome
     options = optional_terms(scene, dice)
@@ -226,7 +219,7 @@ def _add(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
     return Composition({**genome, term.name: term}, (f"Added '{term.name}': {term.says()}.",))
 
 
-def _drop(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
+def _drop(genome: Genome, scene: TaskReading, dice: Dice) -> Composition | None:
     """A term less, of those that nobody asked for."""
     asked = {name for name, _ in compose(scene, dice).asked}
     candidates = [name for name in genome if name not in asked]
@@ -237,7 +230,7 @@ def _drop(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
     return Composition(smaller, (note,)) if pays(smaller) else None
 
 
-def _reshape(genome: Genome, scene: Scene, dice: Dice) -> Composition | None:
+def _reshape(genome: Genome, scene: TaskReading, dice: Dice) -> Composition | None:
     """A term redrawn in another form or with other parameters."""
     fresh = compose(scene, Dice(dice.generator, FREE)).genome
     redrawn = [term for name, term in fresh.items() if genome.get(name) not in (None, term)]

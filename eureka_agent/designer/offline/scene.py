@@ -9,13 +9,12 @@ from eureka_agent.designer.offline.language import (
     Goal,
     Intent,
     direction,
-    stems,
     task_intents,
-    tokens,
     understood_in,
 )
 from eureka_agent.designer.offline.terms import Operand, rounded
-from eureka_agent.designer.offline.variables import Quantity, VariableReading, read_variable
+from eureka_agent.designer.offline.variables import Meaning, Quantity, read_variable
+from eureka_agent.designer.offline.words import stems, tokens
 from eureka_agent.records import TaskDescription
 from eureka_agent.task import PREVIOUS_PREFIX
 
@@ -31,11 +30,11 @@ class Candidate(NamedTuple):
     """A variable, or an entry of one, that can stand for what is asked."""
 
     operand: Operand
-    reading: VariableReading
+    reading: Meaning
     score: float
 
 
-class Scene:
+class TaskReading:
     """The environment's public variables and the sentence, as read."""
 
     def __init__(self, description: TaskDescription, sentence: str) -> None:
@@ -60,7 +59,7 @@ class Scene:
         self.left_alone = named.union(*(each.operand.reads for each in meant))
         """Variables that no term is tried for that no word asks for."""
 
-    def of(self, *quantities: Quantity) -> list[VariableReading]:
+    def of(self, *quantities: Quantity) -> list[Meaning]:
         """Variables of these quantities that are measured, not wanted."""
         return [each for each in self.readings if each.quantity in quantities and not each.is_goal]
 
@@ -85,15 +84,15 @@ class Scene:
             case Goal.CENTRE:
                 return self.matches({Quantity.POSITION: 0.0}, self.words, _place)
             case Goal.UPRIGHT | Goal.SWING_UP:
-                return self.matches(_UPRIGHT, words, VariableReading.tilt)
+                return self.matches(_UPRIGHT, words, Meaning.tilt)
         return []
 
     def matches(
         self,
         base: Mapping[Quantity, float],
         words: frozenset[str],
-        operand: Callable[[VariableReading], Operand | None],
-        bonus: Callable[[VariableReading], float] = lambda reading: 0.0,
+        operand: Callable[[Meaning], Operand | None],
+        bonus: Callable[[Meaning], float] = lambda reading: 0.0,
     ) -> list[Candidate]:
         """Variables of the quantities in `base`, ranked by that score, words, body and bonus."""
         return _ranked(
@@ -104,9 +103,7 @@ class Scene:
 
     def speeds(self, words: frozenset[str], quantity: Quantity) -> list[Candidate]:
         """Whole velocity vectors, or scalar ones, of the quantity."""
-        return self.matches(
-            {quantity: 0.0}, words, VariableReading.whole, VariableReading.frame_score
-        )
+        return self.matches({quantity: 0.0}, words, Meaning.whole, Meaning.frame_score)
 
     def levels(self, words: frozenset[str]) -> list[Candidate]:
         """Scalars that the words name, to be brought up or down: an opening, an angle, a fill."""
@@ -124,7 +121,7 @@ class Scene:
         if turning:
             base = {Quantity.ANGULAR_VELOCITY: 0.0, Quantity.JOINT_VELOCITY: 0.0}
 
-        def along(reading: VariableReading) -> Operand | None:
+        def along(reading: Meaning) -> Operand | None:
             operand, way = reading.along(axis), sign
             if turning and reading.is_scalar:
                 operand = reading.whole()
@@ -142,7 +139,7 @@ class Scene:
                 operand = change(operand).formed(f"({{}} / {step!r})")
             return operand and operand.turned(way)
 
-        def bonus(reading: VariableReading) -> float:
+        def bonus(reading: Meaning) -> float:
             other = turning and reading.is_scalar and reading.axes and axis not in reading.axes
             return reading.frame_score() - (3.0 if other else 0.0)
 
@@ -184,14 +181,14 @@ def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
     return sorted(candidates, key=lambda each: (-each.score, each.reading.name))
 
 
-def _height(reading: VariableReading) -> Operand | None:
+def _height(reading: Meaning) -> Operand | None:
     """A height, or the z entry of a world position."""
     if reading.quantity is Quantity.HEIGHT:
         return reading.whole()
     return None if reading.spec.frame.lower() == "body" else reading.along(2)
 
 
-def _place(reading: VariableReading) -> Operand:
+def _place(reading: Meaning) -> Operand:
     """A position, of a place in space x and y, whose 0 is a middle to keep to."""
     if reading.is_scalar or reading.spec.shape[0] <= 2:
         return reading.whole()

@@ -86,7 +86,7 @@ class Operand(Record):
         return self.formed("-{}") if sign < 0 else self
 
 
-class Term(Record):
+class RewardTerm(Record):
     """A component of a reward."""
 
     kind: str
@@ -109,12 +109,12 @@ class Term(Record):
         end = (ends[self.kind],) if self.kind in ends else ()
         return (*end, *(name for operand in self.operands for name in operand.reads))
 
-    def scaled(self, number: str, factor: float) -> Term:
+    def scaled(self, number: str, factor: float) -> RewardTerm:
         """The term with a number times `factor`, rounded to two significant digits."""
         value = rounded(self.numbers[number] * factor, digits=2)
         return self.model_copy(update={"numbers": {**self.numbers, number: value}})
 
-    def gated(self, gate: str | None) -> Term:
+    def gated(self, gate: str | None) -> RewardTerm:
         """The term with another gate or none."""
         return self.model_copy(update={"gate": gate})
 
@@ -138,16 +138,18 @@ class Term(Record):
         return {**marks, "x": first.code, "y": last.code, "norm": norm, "mean": mean}
 
 
-def term(kind: str, name: str, weight: float, *operands: Operand, **numbers: float) -> Term:
+def term(kind: str, name: str, weight: float, *operands: Operand, **numbers: float) -> RewardTerm:
     """A term in one line."""
-    return Term(kind=kind, name=name, operands=operands, numbers={"weight": weight, **numbers})
+    return RewardTerm(
+        kind=kind, name=name, operands=operands, numbers={"weight": weight, **numbers}
+    )
 
 
-Genome = dict[str, Term]
+Genome = dict[str, RewardTerm]
 """A reward as the offline designer changes it: terms in order, by name."""
 
 
-def genome_of(terms: Iterable[Term]) -> Genome:
+def genome_of(terms: Iterable[RewardTerm]) -> Genome:
     """The first term of each name."""
     genome: Genome = {}
     for each in terms:
@@ -177,20 +179,20 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
     gates = {name: free(f"{name}_gate") for name in able if name in wanted}
     body: list[str] = []
     for each in sorted(genome.values(), key=lambda it: it.gate in gates):
-        value = " * ".join(form.format_map(each.marks()) for form in FORMS[each.kind][1:])
+        factors = [form.format_map(each.marks()) for form in FORMS[each.kind][1:]]
         gate, as_far = gates.get(each.gate or ""), f", counted as far as {each.gate!r} does"
         body.append(f"# {each.says()}{as_far if gate else ''}")
         if each.name in gates:
-            body.append(f"{gates[each.name]} = {value}")
-            value = gates[each.name]
+            body.append(_assigned(gates[each.name], factors, "*"))
+            factors = [gates[each.name]]
         weight = ("-" if each.penalty else "") + each.constant("weight")
-        product = " * ".join([weight, *filter(None, [gate]), value])
-        body.append(_assigned(components[each.name], product))
-    body.append(_assigned("total", " + ".join(components.values())))
+        product = [weight, *filter(None, [gate]), *factors]
+        body.append(_assigned(components[each.name], product, "*"))
+    body.append(_assigned("total", [*components.values()], "+"))
     entries = [f'"{name}": {local}' for name, local in components.items()]
-    body.append(_broken(f"return total, {{{', '.join(entries)}}}"))
+    body.append(_listed("return total, {", entries, "}"))
     arguments = dict.fromkeys(name for each in genome.values() for name in each.arguments())
-    signature = ", ".join(f"{name}: Tensor" for name in arguments)
+    signature = [f"{name}: Tensor" for name in arguments]
     # a sentence that cannot end the docstring
     plain = " ".join(sentence.replace("\\", " ").replace('"', "'").split()).rstrip(".")
     body.insert(0, textwrap.fill(f'"""Reward for the task: {plain or "not named"}."""', _LINE - 4))
@@ -200,24 +202,21 @@ def render(genome: Genome, sentence: str, variables: Iterable[str]) -> str:
         for each in genome.values()
         for number, value in each.numbers.items()
     ]
-    result = " -> tuple[Tensor, dict[str, Tensor]]:"
-    # a break is allowed between brackets alone
-    head = _broken(f"def {ENTRY_POINT}({signature}){result.replace(' ', '~')}").replace("~", " ")
+    head = _listed(f"def {ENTRY_POINT}(", signature, ") -> tuple[Tensor, dict[str, Tensor]]:")
     lines += ["", "", head, textwrap.indent("\n".join(body), "    "), "", "", _TERMS_MARK]
     lines += [_PREFIX + each.model_dump_json(exclude_defaults=True) for each in genome.values()]
     return "\n".join(lines) + "\n"
 
 
-def _assigned(name: str, value: str) -> str:
-    line = f"{name} = {value}"
-    return line if len(line) + 4 <= _LINE else _broken(f"{name} = ({value})")
+def _assigned(name: str, parts: list[str], sign: str) -> str:
+    """A sum or product with a name, over several lines where it is too long for one."""
+    line, rows = f"{name} = {f' {sign} '.join(parts)}", f"\n    {sign} ".join(parts)
+    return line if len(line) + 4 <= _LINE else f"{name} = (\n    {rows}\n)"
 
 
-def _broken(line: str) -> str:
-    """A statement that may be broken at blanks, where it is too long."""
-    return textwrap.fill(
-        line, _LINE - 4, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )
+def _listed(begin: str, entries: list[str], end: str) -> str:
+    line, rows = begin + ", ".join(entries) + end, ",\n    ".join(entries)
+    return line if len(line) + 4 <= _LINE else f"{begin}\n    {rows},\n{end}"
 
 
 def recover(source: str, variables: Iterable[str]) -> Genome:
@@ -228,7 +227,7 @@ def recover(source: str, variables: Iterable[str]) -> Genome:
     genome: Genome = {}
     try:
         for text in texts:
-            each = Term.model_validate_json(text.removeprefix(_PREFIX))
+            each = RewardTerm.model_validate_json(text.removeprefix(_PREFIX))
             numbers = {n: constants.get(each.constant(n), v) for n, v in each.numbers.items()}
             genome.setdefault(each.name, each.model_copy(update={"numbers": numbers}))
         same = same_reward(render(genome, "", variables), source)

@@ -7,8 +7,8 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-from eureka_agent.designer.offline.language import WORDS, stems, tokens
 from eureka_agent.designer.offline.terms import Operand
+from eureka_agent.designer.offline.words import WORDS, stems, tokens
 from eureka_agent.records import VariableSpec
 
 Quantity = Enum(
@@ -29,7 +29,7 @@ _SCALES = {"m": 1.0, "rad": 0.5, "deg": 30.0}
 _FRAMES = {"world": 1.0, "body": 0.2, "joint": -4.0}
 
 
-class VariableReading(NamedTuple):
+class Meaning(NamedTuple):
     """A variable with what its words say of it."""
 
     spec: VariableSpec
@@ -130,7 +130,7 @@ class VariableReading(NamedTuple):
         return bool(re.search(f"{turned}|{hanging}", self.spec.doc.lower()))
 
 
-def read_variable(spec: VariableSpec) -> VariableReading:
+def read_variable(spec: VariableSpec) -> Meaning:
     """The meaning of a variable, from its words alone."""
     name, doc = stems(spec.name.replace("_", " ")), stems(spec.doc)
     quantity = _quantity(spec, name, doc)
@@ -141,9 +141,7 @@ def read_variable(spec: VariableSpec) -> VariableReading:
     of_goal = "to" not in tokens(spec.doc)[:4] and not name & WORDS["body"]
     is_goal = bool(name & WORDS["goal"] or (of_goal and head & WORDS["goal"]))
     wanted = measured and is_goal and not is_error
-    return VariableReading(
-        spec, quantity, wanted, measured and is_error, name, doc, _entry_axes(spec)
-    )
+    return Meaning(spec, quantity, wanted, measured and is_error, name, doc, _entry_axes(spec))
 
 
 def _entry_axes(spec: VariableSpec) -> tuple[int, ...]:

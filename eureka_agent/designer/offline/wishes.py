@@ -14,14 +14,12 @@ from eureka_agent.designer.offline.language import (
     NUMBER,
     QUANTITY,
     SCALES,
-    STOP_WORDS,
     goal_words,
-    stem,
-    stems,
     understood_in,
 )
-from eureka_agent.designer.offline.scene import Scene
+from eureka_agent.designer.offline.scene import TaskReading
 from eureka_agent.designer.offline.terms import Genome, recover, rounded
+from eureka_agent.designer.offline.words import STOP_WORDS, stem, stems
 from eureka_agent.feedback_records import Given, Importance, Reading, Wish
 from eureka_agent.records import Attempt, TaskDescription
 
@@ -35,8 +33,8 @@ def content_words(sentence: str) -> list[str]:
     return [word for word in dict.fromkeys(words) if word not in STOP_WORDS]
 
 
-def _most_sensible(description: TaskDescription, sentence: str) -> tuple[Scene, Composition]:
-    scene = Scene(description, sentence)
+def _most_sensible(description: TaskDescription, sentence: str) -> tuple[TaskReading, Composition]:
+    scene = TaskReading(description, sentence)
     return scene, compose(scene, Dice(random.Random(0)))
 
 
