@@ -86,6 +86,7 @@ class Search:
     """See `SearchContext`."""
     warm_up: Callable[[], None] = lambda: None
     """Called when the generations have ended, for what comes after the final trainings."""
+    _trains_baselines: bool = field(default=False, init=False)
     _why_ended: tuple[int, EurekaError] | None = field(default=None, init=False)
     """The last generation, and the error that makes it the last."""
 
@@ -110,6 +111,7 @@ class Search:
 
     def _begin_baselines(self, group: asyncio.TaskGroup) -> None:
         if self.run.settings.trains_baselines:
+            self._trains_baselines = True
             group.create_task(self.finals.baselines())
 
     async def generations(self) -> list[Attempt]:
@@ -208,7 +210,7 @@ class Search:
     async def baselines_are_known(self) -> bool:
         """Wait for the baselines. False if there are none or the time was up before, which is
         recorded."""
-        if not self.run.settings.trains_baselines:
+        if not self._trains_baselines:
             return False
         while True:  # the limit may change meanwhile
             limit = self.deadline.limit
