@@ -131,9 +131,9 @@ def test_mistakes_of_form_and_of_settings_are_told_together(tmp_path: Path) -> N
     ) == [
         "line 1, max_cost: it is 0, expected more than 0",
         "line 2, defaults.iteratons: unknown setting 'iteratons' (did you mean 'iterations'?)",
-        "line 4, groups.a.extends: groups extend each other in a circle: b → a → b",
         "line 4, groups.a.matrix.seed[1]: it is -1, expected 0 or more (see `eureka search --help`"
         " for what it takes)",
+        "line 4, groups.a.extends: groups extend each other in a circle: b → a → b",
         "line 5, groups.b.extends: groups extend each other in a circle: a → b → a",
     ]
 

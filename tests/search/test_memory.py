@@ -46,10 +46,9 @@ def write_episodes(run: Run, attempt_id: str, **fitness: list[float]) -> None:
     np.savez_compressed(folder / "trajectories.npz", allow_pickle=False, **arrays)
 
 
-def ids(memory: Memory) -> tuple[list[str], list[str], list[str]]:
-    parts = (memory.rewards, memory.earlier, memory.episodes)
-    rewards, earlier, episodes = ([each.attempt for each in part] for part in parts)
-    return rewards, earlier, episodes
+def ids(memory: Memory) -> tuple[list[str], list[str]]:
+    rewards = [each.attempt for each in memory.rewards]
+    return rewards, [each.attempt for each in memory.episodes]
 
 
 # ── repeats ───────────────────────────────────────────────────────────────────────────────────────
@@ -198,11 +197,9 @@ def test_known_is_what_the_plan_was_made_from(run: Run, make_attempt: MakeAttemp
     before = ["1-01", "1-04", "1-05", "1-06"]
     assert ids(RunMemory(run, in_order=True).before(judged.iteration, judged.sample)) == (
         [*before, "2-01", "2-02"],
-        before,
         ["1-04", "1-05"],
     )
     assert ids(RunMemory(run, in_order=False).before(judged.iteration, judged.sample)) == (
-        before,
         before,
         ["1-04", "1-05"],
     )

@@ -117,6 +117,7 @@ def test_children_that_are_there_are_not_made_again() -> None:
     ]
 
 
+@pytest.mark.parametrize("samples", [3, 8])
 def test_no_node_ever_has_more_than_eight_children(samples: int) -> None:
     for seed in range(3):
         history = invented_search(Tree(), seed, iterations=12, samples=samples)
