@@ -99,7 +99,7 @@ def compare(commit: str, rounds: int, tasks: list[str]) -> None:
                 / statistics.median(each[key] for each in made["before"])
                 for key in ("seconds", "env_steps", "trainings")
             }
-            # a person's own environment is gone with the clones
+            # `table` takes tasks by name, and an own environment is a path
             ahead = None if task == OWN else winners_ahead(task, made)
             print(task, " ".join(f"{key} {ratio:.2f}" for key, ratio in ratios.items()), ahead)
             known[task] = {"against": commit, "ratios": ratios, "winners_ahead": ahead, **made}
