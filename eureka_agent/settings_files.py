@@ -22,8 +22,8 @@ class _RefusedError(yaml.MarkedYAMLError):
 
 
 class _SettingsLoader(yaml.SafeLoader):
-    """YAML without repeated names, of which plain YAML silently takes the last, and without
-    aliases, of which a few lines make gigabytes.
+    """YAML in which a name stands once and there are no aliases. Plain YAML takes the last of two
+    equal names without a word, and a few lines of aliases can become gigabytes.
 
     Dates are text. Numbers and booleans are those of YAML 1.2.
     """

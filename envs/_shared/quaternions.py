@@ -44,8 +44,8 @@ def angle(quaternion: Tensor) -> Tensor:
 
 
 def angle_about_z(quaternion: Tensor) -> Tensor:
-    """The rotation's part about z, which is what is left without a swing of the z axis, rad,
-    -pi to pi. Shapes: (..., 4) to (...)."""
+    """Angle of the twist about z in a swing-twist decomposition, rad, -pi to pi.
+    Shapes: (..., 4) to (...)."""
     sign = torch.where(quaternion[..., 0] < 0.0, -1.0, 1.0)
     return 2.0 * torch.atan2(sign * quaternion[..., 3], quaternion[..., 0].abs())
 

@@ -256,13 +256,13 @@ PROTOCOL = (
     Attack("imitation of the protocol", "speaks as a worker does", body(
         """say(b'{"type": "trained", "job": "good"}\\n')\nos.write(1, b'{"type": "fault", "job": null, "message": "x"}\\n')\nos._exit(0)""", _DESCRIPTORS), ("D312",), failure=("raised", "contract")),
     Attack("imitation of the protocol", "fails with the terminal's commands", body(
-        "answer(json.dumps({'type': 'failed', 'code': 'raised', 'message': '\\x1b[2J' * 5000, 'hint': '\\x1b[2J'}).encode())\nos._exit(0)", _DESCRIPTORS), ("D312",)),
+        "answer(json.dumps({'type': 'failed', 'code': 'raised', 'message': '\\x1b[2J' * 5000, 'hint': '\\x1b[2J'}).encode())\nos._exit(0)", _DESCRIPTORS), ("D312",), failure=("raised", "contract")),
     Attack("imitation of the protocol", "answers before it is asked, without end, and reads nothing", body(
         """
         text = b'{"type":"called","components":[]}'
         while True:
             answer(text)
-        """, _DESCRIPTORS), ("D312", "D310"), failure=("raised", "timeout")),
+        """, _DESCRIPTORS), ("D312", "D310"), failure=("raised", "contract", "timeout")),
     Attack("imitation of the protocol", "names components that are not there", body(
         """answer(b'{"type":"called","components":' + json.dumps([f'c{i}' for i in range(100)]).encode() + b'}')""", _DESCRIPTORS), ("D302", "D312"), failure=("raised", "contract", "not-a-number", "timeout")),
 )  # fmt: skip
