@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from eureka_agent.bench.results import Results, read_results
-from eureka_agent.bench.searches import task_case
-from eureka_agent.bench.suite import read_suite
-from eureka_agent.bench.summary import summaries
+from eureka_agent.batch.suite import read_suite
+from eureka_agent.batch.suite_results import Results, read_results
+from eureka_agent.batch.suite_searches import task_case
+from eureka_agent.batch.suite_tables import summaries
 
 _LEFT, _WIDTH, _ROW, _TOP, _BOTTOM = 130, 560, 44, 34, 30
 _COLOURS = ("#1f6feb", "#d2691e", "#2e8b57", "#8a2be2", "#b8860b", "#c71585")

@@ -41,8 +41,8 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.fleet import Trainings
 from eureka_agent.fleet.training_worker import TrainingWorker
-from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.journal.entries import RunStarted
 from eureka_agent.journal.progress import TrainingEnded, TrainingQueued
 

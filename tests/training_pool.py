@@ -9,8 +9,8 @@ from pathlib import Path
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.fleet.devices import CPU, Device
 from eureka_agent.fleet.dispatcher import Dispatcher
+from eureka_agent.fleet.fleet import Trainings
 from eureka_agent.fleet.jobs import Population, Problem, ProgressObserver
-from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.records import WrittenFitness
 from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings

@@ -26,8 +26,15 @@ from eureka_agent.batch.folder import (
     searches_of,
 )
 from eureka_agent.batch.intents import IntentsFile
-from eureka_agent.batch.limits import EnvSteps, TimeLeft, cut_short, limits_on_models
-from eureka_agent.batch.machine_trouble import MachineWait, Trouble, trouble_in
+from eureka_agent.batch.limits import (
+    EnvSteps,
+    MachineWait,
+    TimeLeft,
+    Trouble,
+    cut_short,
+    limits_on_models,
+    trouble_in,
+)
 from eureka_agent.errors import DiskFullError, EnvironmentLoadError, EurekaError, SettingsError
 from eureka_agent.fleet.devices import CPU
 from eureka_agent.fleet.fleet import Machine

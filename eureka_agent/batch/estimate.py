@@ -15,10 +15,8 @@ from rich.table import Table
 
 from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE
-from eureka_agent.batch.faults import BatchFileError, FileFault
-from eureka_agent.batch.file import BatchFile, BatchSettings
-from eureka_agent.batch.limits import TimeLeft
-from eureka_agent.batch.machine_trouble import trouble_in
+from eureka_agent.batch.file import BatchFile, BatchFileError, BatchSettings, FileFault
+from eureka_agent.batch.limits import TimeLeft, trouble_in
 from eureka_agent.batch.matrix import OF_THE_BATCH, PlannedSearch
 from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import Observer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -24,12 +24,57 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
-from eureka_agent.batch.faults import FileFault, Place, located
 from eureka_agent.batch.intents import NAME
-from eureka_agent.errors import SettingsError, did_you_mean
+from eureka_agent.errors import EurekaError, SettingsError, did_you_mean
 from eureka_agent.search.budget import wall_time
 from eureka_agent.settings import THE_FLAGS, Amount, checked_cluster, parse_settings, value_fault
 from eureka_agent.settings_files import line_numbers, read_settings_file
+from eureka_agent.wording import plural
+
+Place = tuple[str | int, ...]
+"""Keys and numbers that lead to a value of the file."""
+
+
+@dataclass(frozen=True)
+class FileFault:
+    """One mistake in a batch file."""
+
+    place: Place
+    message: str
+    hint: str = ""
+    line: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The place in the form `groups.walkers.matrix.env[1]`."""
+        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.place)
+        return "".join(parts).removeprefix(".")
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, " if self.line is not None else ""
+        key = f"{self.key}: " if self.place else ""
+        return f"{where}{key}{self.message}" + (f" ({self.hint})" if self.hint else "")
+
+
+def located(lines: Mapping[Place, int], place: Place, message: str, hint: str = "") -> FileFault:
+    """A fault with the line of its place, or of the nearest one around it."""
+    around = next((place[:end] for end in range(len(place), 0, -1) if place[:end] in lines), ())
+    return FileFault(place, message, hint, lines.get(around))
+
+
+class BatchFileError(EurekaError):
+    """A batch file with mistakes."""
+
+    def __init__(self, file: str, faults: Sequence[FileFault]) -> None:
+        """`faults`: at least one."""
+        self.faults = sorted(faults, key=lambda fault: fault.line or 0)
+        if len(faults) == 1:
+            message = f"{file!r}, {faults[0]}"
+        else:
+            listed = "".join(f"\n  {fault}" for fault in self.faults)
+            message = f"{file!r} has {plural(len(faults), 'mistake')}:{listed}"
+        super().__init__(message, "mend the file and give the same command again")
+
 
 _TIME_HINT = "write 90s, 10m, 8h or 1h30m"
 

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from eureka_agent.batch.faults import BatchFileError, FileFault, Place
-from eureka_agent.batch.file import BatchFile
+from eureka_agent.batch.file import BatchFile, BatchFileError, FileFault, Place
 from eureka_agent.errors import EurekaError, did_you_mean
 from eureka_agent.settings import SearchSettings, parse_settings
 

@@ -31,9 +31,9 @@ from eureka_agent.batch.limits import shared_budget
 from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.batch.summary import BatchView, Summary, SummaryRow
 from eureka_agent.batch.unattended import notifier, notify
-from eureka_agent.cluster.ray_cluster import connected
 from eureka_agent.errors import DiskFullError, RunFolderError
 from eureka_agent.fleet.fleet import Machine
+from eureka_agent.fleet.ray_cluster import connected
 from eureka_agent.invocation import command
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.prices import Price

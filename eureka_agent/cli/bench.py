@@ -14,7 +14,7 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 
 if TYPE_CHECKING:
-    from eureka_agent.bench.suite import Suite
+    from eureka_agent.batch.suite import Suite
 
 RESULTS, TABLES = "results.csv", "bench.md"
 
@@ -55,8 +55,8 @@ def bench(
     """
     from eureka_agent.archive.run_folder import BATCH_FILE, runs_folder
     from eureka_agent.batch.folder import check_folder
-    from eureka_agent.bench.searches import check_benchmark, faults_of, planned_searches
-    from eureka_agent.bench.suite import read_suite, with_choices
+    from eureka_agent.batch.suite import read_suite, with_choices
+    from eureka_agent.batch.suite_searches import check_benchmark, faults_of, planned_searches
     from eureka_agent.cli.batch import CONFIRM_ABOVE, run_planned
 
     if suite is None:
@@ -87,7 +87,7 @@ def bench(
 
 
 def _list(output_format: str) -> None:
-    from eureka_agent.bench.suite import built_in_suites, read_suite
+    from eureka_agent.batch.suite import built_in_suites, read_suite
 
     suites = {name: read_suite(name) for name in built_in_suites()}
     if output_format == "json":
@@ -102,9 +102,9 @@ def _list(output_format: str) -> None:
 def _show(suite: Suite, folder: Path, again: str, output_format: str) -> None:
     """Print the results. `again`: the command that goes on with the benchmark."""
     from eureka_agent.archive.files import write_text
-    from eureka_agent.bench.results import read_results
-    from eureka_agent.bench.searches import task_case
-    from eureka_agent.bench.tables import as_csv, as_json, document
+    from eureka_agent.batch.suite_results import read_results
+    from eureka_agent.batch.suite_searches import task_case
+    from eureka_agent.batch.suite_tables import as_csv, as_json, document
     from eureka_agent.report.markdown import document_markdown
     from eureka_agent.report.terminal import list_console, render_sections
 

@@ -14,15 +14,16 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from eureka_agent import __version__, libraries
-from eureka_agent.cli.command import Command
+from eureka_agent.cli.command import Command, Group
 from eureka_agent.cli.output import FORMAT, print_json, wrapped
-from eureka_agent.errors import EurekaError, WallError
-from eureka_agent.invocation import DRAWING_HINT, install_packages
+from eureka_agent.errors import OTHER_WALL, EurekaError, WallError
+from eureka_agent.invocation import DRAWING_HINT, command, install_packages
+from eureka_agent.wording import plural
 
 if TYPE_CHECKING:
     from eureka_agent.protocol.events import Opened
@@ -284,3 +285,78 @@ async def _probe(wall: Wall) -> tuple[float, Opened, list[str]]:
             await runner.close()
     errors = [f"{each.code} {each.message}" for each in findings if each.severity == "error"]
     return seconds, runner.opened, errors
+
+
+class DockerGroup(Group):
+    """Commands on the Docker wall, whose hints offer no other wall."""
+
+    def invoke(self, context: click.Context) -> Any:
+        """Call the command. Raises WallError."""
+        try:
+            return super().invoke(context)
+        except WallError as error:
+            error.hint = error.hint.removesuffix(OTHER_WALL)
+            raise
+
+
+@click.group(cls=DockerGroup)
+def sandbox() -> None:
+    """List and remove containers of the Docker wall.
+
+    \b
+    eureka sandbox list
+    eureka sandbox clean
+    """
+
+
+@sandbox.command("list")
+@FORMAT
+def list_command(output_format: str) -> None:
+    """List containers.
+
+    \b
+    eureka sandbox list
+    """
+    from eureka_agent.sandbox.docker import leftovers
+    from eureka_agent.sandbox.docker.engine import connect
+    from eureka_agent.sandbox.docker.markers import is_gone
+
+    containers = [
+        {
+            "container": leftovers.name_of(container),
+            "state": container["State"],
+            "driver": (driver := leftovers.driver_of(container)).get("pid", ""),
+            "left_behind": is_gone(driver),
+        }
+        for container in leftovers.list_containers(connect())
+    ]
+    if output_format == "json":
+        print_json({"containers": containers})
+        return
+    for entry in containers:
+        mark = f", which is gone: {command('sandbox clean')}" if entry["left_behind"] else ""
+        click.echo(f"{entry['container']}  {entry['state']}, of process {entry['driver']}{mark}")
+    if not containers:
+        click.echo("no containers")
+
+
+@sandbox.command()
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Containers of searches that are running too: they fail.",
+)
+def clean(everything: bool) -> None:
+    """Remove containers that a killed search has left, and images that no container uses. An image
+    has links alone, and the next worker makes it again.
+
+    \b
+    eureka sandbox clean
+    """
+    from eureka_agent.sandbox.docker.engine import connect
+    from eureka_agent.sandbox.docker.leftovers import remove_images, remove_leftovers
+
+    engine = connect()
+    click.echo(f"removed {plural(len(remove_leftovers(engine, everything)), 'container')}")
+    remove_images(engine)

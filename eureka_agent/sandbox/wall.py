@@ -37,7 +37,7 @@ class Limits:
     visible_gpu: str | None = None
     """Its only GPU, named as in CUDA_VISIBLE_DEVICES; None: those of the driver."""
     kernels: Path | None = None
-    """Readable folder of compiled kernels, copied to its cache (`fleet/kernels.py`)."""
+    """Readable folder of compiled kernels, copied to its cache (`fleet/devices.py`)."""
 
 
 def shared_limits(workers: int) -> Limits:

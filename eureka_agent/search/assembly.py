@@ -15,9 +15,8 @@ from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.errors import EurekaError, RunFolderError
-from eureka_agent.fleet.film_maker import FilmMaker
-from eureka_agent.fleet.fleet import Fleet
-from eureka_agent.fleet.trainings import Trainings
+from eureka_agent.fleet.fleet import Fleet, Trainings
+from eureka_agent.fleet.warm_worker import FilmMaker
 from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.journal.progress import (
     TrainingProgress,

@@ -33,7 +33,7 @@ from eureka_agent.feedback_records import (
     Wish,
     feedback_line,
 )
-from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings
+from eureka_agent.fleet.warm_worker import FilmMaker, FilmSettings
 from eureka_agent.journal.state import RunState
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.report.blocks import Block, Facts, Grid, Words

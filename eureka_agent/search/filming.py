@@ -23,8 +23,8 @@ from eureka_agent.archive.artefacts import (
 from eureka_agent.archive.run_folder import Run, unknown_attempt
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import EurekaError, RunFolderError, SettingsError
-from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings, FilmSubject, ShownName
 from eureka_agent.fleet.jobs import Problem
+from eureka_agent.fleet.warm_worker import FilmMaker, FilmSettings, FilmSubject, ShownName
 from eureka_agent.invocation import show_command
 from eureka_agent.protocol.bounds import MOST_FILMED
 from eureka_agent.protocol.events import Filmed

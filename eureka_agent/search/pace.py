@@ -17,12 +17,11 @@ from typing import Any
 from eureka_agent import wording
 from eureka_agent.archive.cache import RecordCache, code_fingerprint
 from eureka_agent.archive.run_folder import runs_folder, versions
-from eureka_agent.cluster.ray_cluster import Cluster
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.devices import Hardware
+from eureka_agent.fleet.devices import Hardware, kernels_for
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population, Problem
-from eureka_agent.fleet.kernels import kernels_for
+from eureka_agent.fleet.ray_cluster import Cluster
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.records import CurvePoint, TaskDescription

@@ -15,7 +15,6 @@ from typing import Any
 
 from eureka_agent.archive.run_folder import Run, cache_parent, runs_folder
 from eureka_agent.archive.safe_files import driver_scratch
-from eureka_agent.cluster.ray_cluster import Cluster, connected
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import GivenDesigner, given_reward
 from eureka_agent.errors import (
@@ -25,11 +24,11 @@ from eureka_agent.errors import (
     WorkerDiedError,
     WorkerFaultError,
 )
-from eureka_agent.fleet.devices import Hardware, choose_hardware
+from eureka_agent.fleet.devices import Hardware, choose_hardware, kernels_for
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.fleet import Fleet, Machine
 from eureka_agent.fleet.jobs import Population, Problem
-from eureka_agent.fleet.kernels import kernels_for
+from eureka_agent.fleet.ray_cluster import Cluster, connected
 from eureka_agent.journal.entries import Notice, Observer, RunCreated
 from eureka_agent.records import TaskDescription, Verdict, WrittenFitness
 from eureka_agent.sandbox.choose import choose_wall

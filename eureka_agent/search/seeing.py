@@ -17,7 +17,7 @@ from eureka_agent.feedback.judge import MOMENTS as JUDGED_MOMENTS
 from eureka_agent.feedback.judge import STARTS, ModelJudge
 from eureka_agent.feedback.standing import comparisons_of_model, preferences_of
 from eureka_agent.feedback_records import Comparison, Given, Judgement
-from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings
+from eureka_agent.fleet.warm_worker import FilmMaker, FilmSettings
 from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer
 from eureka_agent.llm.interface import ImagePart, LanguageModelError
 from eureka_agent.records import Attempt, Diagnosis, Stage

@@ -14,8 +14,8 @@ from eureka_agent.archive.files import copy_file, write_file
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.fleet import Trainings
 from eureka_agent.fleet.jobs import TrainingResult
-from eureka_agent.fleet.trainings import Trainings
 from eureka_agent.journal.entries import Observer, TrainingKind
 from eureka_agent.journal.progress import TrainingEnded, TrainingQueued
 from eureka_agent.parameters import DEFAULTS, Distribution

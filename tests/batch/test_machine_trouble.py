@@ -10,7 +10,7 @@ from command_line import CommandLine, Told, states_and_tries, wait_for
 from small_disk import fill
 from small_disk import small_disk as mounted_disk
 
-from eureka_agent.batch.machine_trouble import MachineWait, trouble_in
+from eureka_agent.batch.limits import MachineWait, trouble_in
 from eureka_agent.errors import (
     DiskFullError,
     RunFolderError,

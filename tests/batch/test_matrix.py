@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eureka_agent.batch.faults import BatchFileError
-from eureka_agent.batch.file import BatchSettings, read_batch_file
+from eureka_agent.batch.file import BatchFileError, BatchSettings, read_batch_file
 from eureka_agent.batch.matrix import PlannedSearch, expand
 from eureka_agent.errors import SettingsError
 

@@ -11,9 +11,9 @@ import eureka_agent
 
 PACKAGE = Path(eureka_agent.__file__).parent
 PAGE = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
-# `export` makes a policy's files, `envs` loads a person's own environment; search and bench read
-# sources
-ACROSS_ON_PURPOSE = {"cli", "search", "export", "bench"}
+# `export` makes a policy's files, `envs` loads a person's own environment; search and benchmarks
+# read sources
+ACROSS_ON_PURPOSE = {"cli", "search", "export", "batch"}
 
 
 def table() -> dict[str, str]:

@@ -16,8 +16,8 @@ from script_wall import ScriptWall
 
 from eureka_agent.errors import EnvironmentLoadError, WorkerFaultError
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings, FilmSubject
 from eureka_agent.fleet.jobs import Problem
+from eureka_agent.fleet.warm_worker import FilmMaker, FilmSettings, FilmSubject
 from eureka_agent.protocol.commands import Evaluate, PolicyFile
 from eureka_agent.protocol.events import Fault, Opened
 from eureka_agent.records import Evaluation

@@ -10,10 +10,8 @@ import pytest
 
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet import kernels
-from eureka_agent.fleet.devices import CPU, Device, Hardware
+from eureka_agent.fleet.devices import CPU, Device, Hardware, compile_kernels, kernels_for
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.fleet.kernels import compile_kernels, kernels_for
 from eureka_agent.protocol.commands import Prepare, Train
 from eureka_agent.protocol.events import CurvePoints, Prepared
 from eureka_agent.resources import resource_folder
@@ -101,7 +99,7 @@ async def test_a_worker_in_another_folder_finds_the_copy(
     async def compiled(entry: Path, *_: object) -> None:
         (entry / "warp").mkdir(parents=True)
 
-    monkeypatch.setattr(kernels, "compile_kernels", compiled)
+    monkeypatch.setattr("eureka_agent.fleet.devices.compile_kernels", compiled)
     monkeypatch.chdir(tmp_path)
     runs, scratch = Path("runs"), tmp_path / "scratch"
     folder = await kernels_for(

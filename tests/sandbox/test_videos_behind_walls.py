@@ -11,8 +11,8 @@ import pytest
 from drawing_here import NEEDS_DRAWING
 from policy_files import save_random_policy
 
-from eureka_agent.fleet.film_maker import FilmMaker, FilmSettings, FilmSubject
 from eureka_agent.fleet.jobs import Problem
+from eureka_agent.fleet.warm_worker import FilmMaker, FilmSettings, FilmSubject
 from eureka_agent.sandbox.bubblewrap_wall import unavailable_reason
 from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.simulation.loading import describe, load_environment

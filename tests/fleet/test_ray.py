@@ -16,8 +16,8 @@ from pydantic import BaseModel
 from eureka_agent import __version__
 from eureka_agent.archive.snapshots import FOLDER
 from eureka_agent.batch.file import BatchSettings
-from eureka_agent.cluster.ray_host import Host, pack, unpack
 from eureka_agent.errors import SettingsError, WallError
+from eureka_agent.fleet.ray_host import Host, pack, unpack
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
 

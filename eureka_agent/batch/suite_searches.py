@@ -13,12 +13,18 @@ from pydantic import ValidationError
 
 from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE
-from eureka_agent.batch.faults import BatchFileError, FileFault, Place
-from eureka_agent.batch.file import BatchFile, BatchSettings, batch_from
+from eureka_agent.batch.file import (
+    BatchFile,
+    BatchFileError,
+    BatchSettings,
+    FileFault,
+    Place,
+    batch_from,
+)
 from eureka_agent.batch.folder import differences_of
 from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.matrix import AT_THE_TOP, PlannedSearch, expand, name_word
-from eureka_agent.bench.suite import Suite, SuiteError
+from eureka_agent.batch.suite import Suite, SuiteError
 from eureka_agent.errors import did_you_mean
 from eureka_agent.settings import FREE_SETTINGS, MOST_PROPOSALS, SearchSettings
 from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX

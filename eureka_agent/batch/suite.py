@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from eureka_agent.batch.faults import BatchFileError, FileFault, Place, located
+from eureka_agent.batch.file import BatchFileError, FileFault, Place, located
 from eureka_agent.errors import EurekaError, close_match, did_you_mean
 from eureka_agent.invocation import command
 from eureka_agent.settings import Amount, value_fault

@@ -8,11 +8,11 @@ import pytest
 import yaml
 from faulty_environments import write_lift
 
-from eureka_agent.batch.faults import BatchFileError
+from eureka_agent.batch.file import BatchFileError
 from eureka_agent.batch.folder import plan_searches
 from eureka_agent.batch.intents import IntentsFile
-from eureka_agent.bench.searches import check_benchmark, planned_searches, task_case
-from eureka_agent.bench.suite import Suite, SuiteError, read_suite, with_choices
+from eureka_agent.batch.suite import Suite, SuiteError, read_suite, with_choices
+from eureka_agent.batch.suite_searches import check_benchmark, planned_searches, task_case
 from eureka_agent.errors import EurekaError
 from eureka_agent.settings import SearchSettings
 from eureka_agent.simulation.catalogue import list_environments

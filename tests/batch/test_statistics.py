@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from eureka_agent.bench.summary import interquartile_mean, median, probability_of_improvement
+from eureka_agent.batch.suite_tables import interquartile_mean, median, probability_of_improvement
 
 
 def test_the_median_is_over_tasks_of_means_over_seeds() -> None:

@@ -1,1 +1,0 @@
-"""Benchmarks of searches: methods × tasks × seeds at equal env steps, and their statistics."""

@@ -1,1 +1,0 @@
-"""Workers on the nodes of a Ray cluster."""
