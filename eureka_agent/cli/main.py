@@ -39,7 +39,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("runs", "Show a run, or one of its attempts."),
     "ui": ("runs", "Show the runs in a browser."),
     "envs": ("envs", "List environments, show one, or check your own."),
-    "sandbox": ("sandbox", "List and remove containers of the Docker wall."),
+    "sandbox": ("doctor", "Remove containers that the Docker wall has left."),
     "doctor": ("doctor", "Tell what is installed and what works here."),
 }
 

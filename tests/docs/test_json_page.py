@@ -110,7 +110,7 @@ def section(title: str) -> str:
         ("eureka show RUN --cost", ("show", "latest", "--cost")),
         ("eureka resume", ("resume", "latest")),
         ("eureka runs", ("runs",)),
-        ("eureka runs --prune", ("runs", "--prune", "--dry-run")),
+        ("eureka runs --prune", ("runs", "--prune", "--yes")),
         ("eureka envs", ("envs",)),
         ("eureka envs NAME", ("envs", "quadcopter")),
         ("eureka envs --check PATH", ("envs", "--check", "cartpole", "--task", "balance")),
@@ -119,7 +119,6 @@ def section(title: str) -> str:
         ("eureka evaluate", ("evaluate", "latest", "--episodes", "2")),
         ("eureka export", ("export", "latest", "--out", "export")),
         ("eureka doctor", ("doctor",)),
-        pytest.param("eureka sandbox list", ("sandbox", "list"), marks=pytest.mark.docker),
     ],
 )
 def test_every_key_is_named(folder: Path, title: str, arguments: tuple[str, ...]) -> None:

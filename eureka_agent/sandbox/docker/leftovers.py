@@ -71,12 +71,11 @@ def name_of(container: dict[str, Any]) -> str:
     return str((container.get("Names") or [container["Id"]])[0]).lstrip("/")
 
 
-def remove_leftovers(engine: Engine, everything: bool = False) -> list[str]:
-    """Remove containers of dead drivers, with `everything` of living ones too; return their names.
-    Raises WallError."""
+def remove_leftovers(engine: Engine) -> list[str]:
+    """Remove containers of dead drivers; return their names. Raises WallError."""
     removed = []
     for container in list_containers(engine):
-        if everything or is_gone(driver_of(container)):
+        if is_gone(driver_of(container)):
             remove_container(engine, container["Id"])
             removed.append(name_of(container))
     return removed
