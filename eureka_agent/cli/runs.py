@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,25 +18,16 @@ from eureka_agent.invocation import FIRST_SEARCH, command
 
 if TYPE_CHECKING:
     from eureka_agent.report.run_report import RunReport
+    from eureka_agent.search.pruning import PrunePlan
 
 
 @click.command(cls=Command)
 @click.argument("runs", metavar="[RUN]...", nargs=-1, shell_complete=completing.runs)
 @click.option("--prune", is_flag=True, help="Remove files that nothing needs again; asks first.")
-@click.option("--whole", is_flag=True, help="Prune whole runs: those named, or --older-than.")
-@click.option("--older-than", metavar="AGE", help="Prune runs untouched for so long: 30d, 8w.")
-@click.option("--dry-run", is_flag=True, help="Only say what --prune would remove.")
-@click.option("--yes", is_flag=True, help="Prune without a question.")
+@click.option("--whole", is_flag=True, help="With --prune: the named runs as a whole.")
+@click.option("--yes", is_flag=True, help="With --prune: ask nothing.")
 @FORMAT
-def runs(
-    runs: tuple[str, ...],
-    prune: bool,
-    whole: bool,
-    older_than: str | None,
-    dry_run: bool,
-    yes: bool,
-    output_format: str,
-) -> None:
+def runs(runs: tuple[str, ...], prune: bool, whole: bool, yes: bool, output_format: str) -> None:
     """List the runs, oldest first: what was asked, how it stands, the best fitness, the size.
 
     A RUN is a run, or a folder of runs; without one all are listed. --prune takes policies,
@@ -42,32 +36,22 @@ def runs(
 
     \b
     eureka runs
-    eureka runs --prune --dry-run
-    eureka runs --prune --whole --older-than 30d
+    eureka runs --prune
+    eureka runs --prune --whole RUN
     """
     from eureka_agent.archive.files import folder_size
     from eureka_agent.archive.run_folder import RUNS_FOLDER_HINT, list_batches, shown_runs_folder
-    from eureka_agent.cli import housekeeping
 
     if prune:
-        housekeeping.prune_runs(
-            runs,
-            whole=whole,
-            older_than=None if older_than is None else housekeeping.age(older_than),
-            dry_run=dry_run,
-            yes=yes,
-            output_format=output_format,
-        )
+        _prune(runs, whole=whole, yes=yes, output_format=output_format)
         return
-    _check_prunes(
-        {"--whole": whole, "--older-than": older_than, "--dry-run": dry_run, "--yes": yes}
-    )
+    if whole or yes:
+        fault = f"{'--whole' if whole else '--yes'} is for --prune, which is not given"
+        raise UsageError(fault, "add --prune")
     reports: list[RunReport] = []
-    for folder in housekeeping.named_runs(runs):
-        try:
+    for folder in _named_runs(runs):
+        with _skipping(folder):
             reports.append(_report(str(folder), in_full=False, costs=False))
-        except EurekaError as error:
-            say(f"skipped {folder.name}: {error.message}", err=True)
     if output_format == "json":
         from eureka_agent.report.as_json import to_json
 
@@ -84,6 +68,97 @@ def runs(
     else:
         say(f"no run in {shown_runs_folder()} yet; start one: {command(FIRST_SEARCH)}")
         say(f"`{command('batches')}` lists the batches" if list_batches() else RUNS_FOLDER_HINT)
+
+
+@contextmanager
+def _skipping(folder: Path) -> Iterator[None]:
+    """Go on after a folder that cannot be read, and say so."""
+    try:
+        yield
+    except EurekaError as error:
+        say(f"skipped {folder.name}: {error.message}", err=True)
+
+
+def _named_runs(words: Sequence[str]) -> list[Path]:
+    """Run folders of these words: runs, and the runs in a folder, such as that of a batch. All runs
+    without a word. Raises RunFolderError for a word without a run."""
+    from eureka_agent.archive.files import FILE_NAME
+    from eureka_agent.archive.run_folder import find_run, list_runs
+
+    found: list[Path] = [] if words else list_runs()
+    for folder in map(find_run, words):
+        inner = [] if (folder / FILE_NAME).is_file() else list_runs(folder)
+        found += inner or [folder]
+    return list(dict.fromkeys(found))
+
+
+class NotConfirmedError(EurekaError):
+    """A removal without a yes; nothing was removed."""
+
+    exit_status = 1
+
+
+def _prune(words: Sequence[str], *, whole: bool, yes: bool, output_format: str) -> None:
+    """Say what may go, ask once, and remove it."""
+    from eureka_agent.archive.run_folder import runs_folder
+    from eureka_agent.search.pruning import prune, prune_plan, remove_leftovers
+    from eureka_agent.wording import file_size
+
+    if whole and not words:
+        raise UsageError("--whole without a run would remove all of them", "name the runs")
+    plans: list[PrunePlan] = []
+    for folder in _named_runs(words):
+        with _skipping(folder):
+            plans.append(prune_plan(folder, whole=whole))
+    if output_format == "text":
+        _say_plans(plans)
+    freed = sum(each.freed for each in plans)
+    if freed:
+        if not yes:
+            _ask(file_size(freed))
+        plans = [prune(each) if each.freed else each for each in plans]
+    for parent in {runs_folder(), *(each.folder.parent for each in plans)}:
+        remove_leftovers(parent)
+    removed = sum(each.freed for each in plans)
+    if output_format == "json":
+        rows = [
+            {
+                "run": each.folder.name,
+                "folder": str(each.folder),
+                "bytes": each.size,
+                "freed": each.freed,
+                "kinds": each.by_kind(),
+                "files": len(each.files),
+                "whole": each.whole or None,
+                "untouched": each.untouched or None,
+            }
+            for each in plans
+        ]
+        print_json({"removed": bool(freed), "bytes": removed, "runs": rows})
+    elif freed:
+        say(f"removed {file_size(removed)}")
+
+
+def _say_plans(plans: Sequence[PrunePlan]) -> None:
+    from eureka_agent.wording import file_size
+
+    for each in plans:
+        if each.untouched:
+            say(f"left alone: {each.folder.name}, {each.untouched}")
+        elif each.freed:
+            kinds = (f"{kind} {file_size(size)}" for kind, size in each.by_kind().items())
+            say(f"{each.folder.name}: {each.whole or ', '.join(kinds)}")
+            say(f"  {file_size(each.freed)} of {file_size(each.size)}")
+    if not any(each.freed for each in plans):
+        say("nothing to remove")
+
+
+def _ask(freed: str) -> None:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        message = f"there is no terminal to ask whether {freed} may be removed"
+        raise NotConfirmedError(message, "give --yes")
+    if not click.confirm(f"Remove {freed}?", default=False, err=True):
+        raise NotConfirmedError("nothing was removed")
 
 
 @click.command(cls=Command)
@@ -164,13 +239,6 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     CleanConsole().print(render_attempt(document))
 
 
-def _check_prunes(flags: dict[str, object]) -> None:
-    """Refuse flags of --prune without it."""
-    for flag, given in flags.items():
-        if given:
-            raise UsageError(f"{flag} is for --prune, which is not given", "add --prune")
-
-
 def _check_whole_run(flags: dict[str, bool], attempt: str | None) -> None:
     """Refuse two of these flags, and one with an attempt."""
     given = [flag for flag, is_given in flags.items() if is_given]
@@ -223,9 +291,6 @@ def _report(word: str, *, in_full: bool, costs: bool = True) -> RunReport:
         return run_report(opened) if in_full else run_overview(opened, costs=costs)
 
 
-MOST_PORT = 65_535
-
-
 @click.command(cls=Command)
 @click.option(
     "--host",
@@ -235,7 +300,7 @@ MOST_PORT = 65_535
 )
 @click.option(
     "--port",
-    type=Number(int, 1, MOST_PORT),
+    type=Number(int, 1, 65_535),
     help="Port to listen at.  [default: 8321, or a free one]",
 )
 @click.option(

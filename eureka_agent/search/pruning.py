@@ -69,8 +69,6 @@ class PrunePlan:
     folder: Path
     size: int
     """Bytes of the whole run."""
-    last_time: str = ""
-    """Time of the last work on the run, ISO 8601 in UTC."""
     files: tuple[Removable, ...] = ()
     whole: str = ""
     """Reason to remove the whole run; empty where it stays."""
@@ -100,18 +98,18 @@ def _plan(folder: Path, whole: bool, untouched: str = "") -> PrunePlan:
     run = open_run(folder, reading=True)
     with closing(run.archive):
         files = list(files_below(folder))
-        size, last_time = sum(map(size_of, files)), run.archive.facts.last_time
+        size = sum(map(size_of, files))
         if folder.is_symlink():
             untouched = untouched or "it is a link"
         elif not run.is_own():
             untouched = untouched or "it is not your own; remove its folder by hand"
         if untouched:
-            return PrunePlan(folder, size, last_time, untouched=untouched)
+            return PrunePlan(folder, size, untouched=untouched)
         # one that has not begun may wait for its turn
         is_empty = run.archive.facts.started is not None and not has_results(run)
         if whole or is_empty:
-            return PrunePlan(folder, size, last_time, whole=EMPTY if is_empty else WHOLE)
-        return PrunePlan(folder, size, last_time, tuple(_removable(run, files)))
+            return PrunePlan(folder, size, whole=EMPTY if is_empty else WHOLE)
+        return PrunePlan(folder, size, tuple(_removable(run, files)))
 
 
 def _removable(run: Run, files: Iterable[os.DirEntry[str]]) -> Iterable[Removable]:
@@ -160,7 +158,7 @@ def prune(plan: PrunePlan) -> PrunePlan:
         files = tuple(file for file in now.files if file.path in named)
         if files:
             _remove_files(plan.folder, files)
-        return PrunePlan(plan.folder, now.size, now.last_time, files)
+        return PrunePlan(plan.folder, now.size, files)
 
 
 def _remove_run(folder: Path) -> None:
