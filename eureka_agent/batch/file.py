@@ -19,7 +19,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    StrictBool,
     ValidationError,
 )
 from pydantic_core import ErrorDetails
@@ -189,9 +188,6 @@ class _Matrix(BaseModel):
 class SearchGroup(_Matrix):
     """A group of searches as it stands in the file."""
 
-    extends: str | None = None
-    template: StrictBool = False
-    """True for a group that only others extend."""
     settings: _Values = {}
 
 
@@ -227,9 +223,11 @@ class BatchFile:
 
 
 def with_limits(file: BatchFile, given: Mapping[str, Any]) -> BatchFile:
-    """The file with some settings of the batch replaced by flags."""
+    """The file with settings of the batch replaced by flags; None: not given."""
+    flags = {name: value for name, value in given.items() if value is not None}
+    parse_settings(BatchSettings, flags, THE_FLAGS, "batch start --help")
     values = file.settings.model_dump(mode="json", exclude_none=True)
-    settings = parse_settings(BatchSettings, {**values, **given}, THE_FLAGS)
+    settings = parse_settings(BatchSettings, {**values, **flags}, THE_FLAGS)
     return replace(file, settings=settings)
 
 

@@ -6,12 +6,12 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eureka_agent.batch.file import BatchFile, BatchFileError, FileFault, Place
-from eureka_agent.errors import EurekaError, did_you_mean
+from eureka_agent.batch.file import BatchFile, BatchFileError, FileFault, Place, SearchGroup
+from eureka_agent.errors import EurekaError
 from eureka_agent.settings import SearchSettings, parse_settings
 
 MOST_SEARCHES = 1000
@@ -45,40 +45,16 @@ def expand(file: BatchFile) -> tuple[PlannedSearch, ...]:
     searches: list[PlannedSearch] = []
     checked: set[tuple[Place, str]] = set()
     for name, group in file.groups.items():
-        if group.template:
-            continue
-        chain = _chain(file, name, faults)
-        found = _searches(file, chain or [name], faults)
+        found = _searches(file, name, group, faults)
         for search in found:
             _check_settings(file, search, checked, faults)
-        searches += found if chain else []
+        searches += found
     _check_names(file, searches, faults)
     if not searches and not faults:
-        faults.append(FileFault((), "no search is left: all are templates or skipped"))
+        faults.append(FileFault((), "no search is left: all are skipped"))
     if faults:
         raise BatchFileError(str(file.path), faults)
     return tuple(searches)
-
-
-def _place(group: str) -> Place:
-    return ("groups", group) if group else ()
-
-
-def _chain(file: BatchFile, group: str, faults: list[FileFault]) -> list[str]:
-    """The group and those that it extends, the most general first; empty for a faulty chain."""
-    chain = [group]
-    while (name := file.groups[chain[-1]].extends) is not None:
-        place = (*_place(chain[-1]), "extends")
-        if name not in file.groups or not name:
-            hint = did_you_mean(name, filter(None, file.groups))
-            faults.append(file.fault(place, f"there is no group {name!r}", hint))
-            return []
-        if name in chain:
-            circle = " → ".join([*chain[chain.index(name) :], name])
-            faults.append(file.fault(place, f"groups extend each other in a circle: {circle}"))
-            return []
-        chain.append(name)
-    return chain[::-1]
 
 
 _Placed = dict[str, tuple[Any, Place]]
@@ -90,14 +66,12 @@ def _placed(settings: Mapping[str, Any], place: Place) -> _Placed:
 
 
 def _searches(
-    file: BatchFile, chain: Sequence[str], faults: list[FileFault]
+    file: BatchFile, name: str, group: SearchGroup, faults: list[FileFault]
 ) -> list[PlannedSearch]:
-    """The searches of a group, whose chain of groups is given."""
-    groups = [(file.groups[name], _place(name)) for name in chain]
-    name, place = chain[-1], groups[-1][1]
+    """The searches of a group."""
+    place: Place = ("groups", name) if name else ()
     axes = {
-        axis: [((*where, "matrix", axis, number), member) for number, member in enumerate(members)]
-        for group, where in groups
+        axis: [((*place, "matrix", axis, number), member) for number, member in enumerate(members)]
         for axis, members in group.matrix.items()
     }
     if (count := math.prod(map(len, axes.values()))) > MOST_SEARCHES:
@@ -106,8 +80,7 @@ def _searches(
         faults.append(file.fault((*place, "matrix"), message, hint))
         return []
     common = _placed(file.defaults, ("defaults",))
-    for group, where in groups:
-        common |= _placed(group.settings, (*where, "settings"))
+    common |= _placed(group.settings, (*place, "settings"))
     found = []
     for members in itertools.product(*axes.values()):
         values, words = dict(common), [name]
@@ -121,12 +94,11 @@ def _searches(
             else:
                 values[axis] = member, where
                 words.append(_word({axis: member}))
-        if any(_matches(values, skipped) for group, _ in groups for skipped in group.skip):
+        if any(_matches(values, skipped) for skipped in group.skip):
             continue
-        for group, where in groups:
-            for number, override in enumerate(group.overrides):
-                if _matches(values, override.when):
-                    values |= _placed(override.set, (*where, "overrides", number, "set"))
+        for number, override in enumerate(group.overrides):
+            if _matches(values, override.when):
+                values |= _placed(override.set, (*place, "overrides", number, "set"))
         found.append(
             PlannedSearch(
                 "-".join(filter(None, words))[:_LONGEST_NAME].strip("-.") or "search",

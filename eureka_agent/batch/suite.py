@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -77,19 +76,14 @@ class Suite(BaseModel):
     """Path of its file."""
     lines: Mapping[Place, int] = Field(default_factory=dict, exclude=True)
     """Line of every key and list member in its file, from 1."""
-    flags: Mapping[str, str] = Field(default_factory=dict, exclude=True)
-    """Flags that replaced `tasks` or `model`, by these names."""
 
     def fault(self, place: Place, message: str, hint: str = "") -> FileFault:
         """A fault with its line."""
         return located(self.lines, place, message, hint)
 
-    def refusal(self, faults: Sequence[FileFault]) -> EurekaError:
-        """The error for faults of this suite, or of the flags alone where they have any."""
-        of_flags = [each for each in faults if str((*each.place, "")[0]).startswith("--")]
-        if not of_flags:
-            return BatchFileError(self.path or self.name, faults)
-        return SuiteError("\n  ".join(map(str, of_flags)), f"see `{command('bench --help')}`")
+    def refusal(self, faults: Sequence[FileFault]) -> BatchFileError:
+        """The error for faults of this suite."""
+        return BatchFileError(self.path or self.name, faults)
 
 
 def built_in_suites() -> dict[str, Path]:
@@ -121,10 +115,6 @@ def read_suite(word: str) -> Suite:
 
 def _no_suite(word: str, path: Path) -> SuiteError:
     listing = f"`{command('bench')}` lists the built-in suites"
-    if path.is_dir():
-        return SuiteError(f"{word!r} is a folder, expected a suite's file", listing)
-    if os.sep in word or path.suffix in (".yaml", ".yml"):
-        return SuiteError(f"there is no file {word!r}", f"check the path; {listing}")
     close = close_match(word, built_in_suites())
     hint = f"did you mean {close!r}?" if close else f"{listing}; one of your own is a file"
     return SuiteError(f"there is no suite {word!r}", hint)
@@ -162,18 +152,15 @@ def environments_in(folder: Path) -> tuple[dict[str, Any], ...]:
 def with_choices(
     suite: Suite, envs: Path | None, tasks: Sequence[str], seeds: int | None, models: Sequence[str]
 ) -> Suite:
-    """The suite with some parts replaced by what a user chose."""
+    """The suite with some parts replaced by what a user chose. It is no more as its file has it,
+    so its faults have no lines."""
     changes: dict[str, Any] = {}
-    flags: dict[str, str] = {}
     if envs is not None:
         changes["tasks"] = environments_in(envs)
-        flags["tasks"] = "--envs"
     if tasks:
         changes["tasks"] = tuple(tasks)
-        flags["tasks"] = "--task"
     if seeds is not None:
         changes["seeds"] = seeds
     if models:
         changes["settings"] = {**suite.settings, "model": list(models)}
-        flags["model"] = "--model"
-    return suite.model_copy(update={**changes, "flags": flags})
+    return suite.model_copy(update={**changes, "lines": {}}) if changes else suite

@@ -38,8 +38,6 @@ _FREE = FREE_SETTINGS - {
     *("randomise", "novelty", "retry_rounds"),
 }
 """Settings that may differ between the searches of one benchmark: no result follows from them."""
-_MOST_DIFFERENCES = 8
-_OTHER_FOLDER = "name another folder for a further benchmark: --folder FOLDER"
 
 
 def planned_searches(suite: Suite) -> tuple[BatchFile, tuple[PlannedSearch, ...]]:
@@ -98,40 +96,24 @@ def task_case(task: str | Mapping[str, Any]) -> dict[str, Any]:
     return {**task, "name": name_word(str(task.get("name") or "-".join(words))) or "task"}
 
 
-def check_benchmark(suite: Suite, searches: Sequence[PlannedSearch], folder: Path) -> str:
-    """Raise SuiteError where the folder holds another benchmark. Returns a sentence on searches of
-    this one that are left out; empty without any."""
+def check_benchmark(searches: Sequence[PlannedSearch], folder: Path) -> None:
+    """Raise SuiteError where a search of the folder that has begun has other settings."""
     if not (folder / BATCH_FILE).is_file():
-        return ""
+        return
     known = IntentsFile(folder).now.searches
-    planned = {search.name: search.values for search in searches}
-    if known and not planned.keys() & known and "tasks" not in suite.flags:
-        raise SuiteError(
-            f"{str(folder)!r} holds another benchmark: none of its searches, such as"
-            f" {next(iter(known))}, is in {suite.path or suite.name!r}",
-            _OTHER_FOLDER,
-        )
     found = [
-        difference
-        for name, values in planned.items()
-        if name in known and (folder / name / FILE_NAME).is_file()
-        for difference in differences_of(name, known[name].settings, values, _FREE)
+        f"\n  {difference}"
+        for search in searches
+        if search.name in known and (folder / search.name / FILE_NAME).is_file()
+        for difference in differences_of(
+            search.name, known[search.name].settings, search.values, _FREE
+        )
     ]
     if found:
-        more = len(found) - _MOST_DIFFERENCES
-        listed = [*found[:_MOST_DIFFERENCES], *([f"and {more} more"] if more > 0 else [])]
         raise SuiteError(
-            f"{str(folder)!r} holds a benchmark with other settings:"
-            + "".join(f"\n  {each}" for each in listed),
-            f"put the old values back, or {_OTHER_FOLDER}",
+            f"{str(folder)!r} holds a benchmark with other settings:{''.join(found)}",
+            "put the old values back, or name another folder: --folder FOLDER",
         )
-    left = [name for name in known if name not in planned]
-    if not left:
-        return ""
-    return (
-        f"left out: {plural(len(left), 'search', 'searches')} of the benchmark in {folder}, such as"
-        f" {left[0]}, which this call does not have"
-    )
 
 
 def _has_task(text: str) -> bool:
@@ -218,17 +200,12 @@ def _moved(suite: Suite, fault: FileFault) -> FileFault:
 
 
 def _place(suite: Suite, place: Place) -> Place:
-    """Place in the suite, or the flag that stands in its stead."""
+    """Place in the suite."""
     match place:
-        case ("defaults", "model", *_) if "model" in suite.flags:
-            return (suite.flags["model"],)
         case ("defaults", *inside):
             return ("settings", *inside)
         case ("matrix", "task", int(number), *inside):
-            task, flag = suite.tasks[number], suite.flags.get("tasks")
-            if flag is not None:
-                return (f"{flag} {task}" if isinstance(task, str) else flag,)
-            return ("tasks", number, *(inside if isinstance(task, dict) else ()))
+            return ("tasks", number, *(inside if isinstance(suite.tasks[number], dict) else ()))
         case ("matrix", "method", int(number), *inside):
             return ("methods", list(suite.methods)[number], *inside)
         case (str(name), *_) if name in _LIMITS:

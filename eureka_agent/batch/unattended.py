@@ -1,8 +1,7 @@
 """A batch that is left alone: its start in the background, and notifications through Apprise.
 
 It runs, or it failed to start: there is no third state. Addresses of notifications hold secrets:
-they come from an environment variable or from a file that it names, and never stand in a flag, a
-record or an error.
+they come from an environment variable, and never stand in a flag, a record or an error.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.errors import EurekaError, SettingsError, system_reason
+from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.invocation import PROGRAM, install_extra
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ OUTPUT = "output.txt"
 """Output of a detached batch, in its folder; its last line is `done`."""
 ADDRESS_VARIABLE = "EUREKA_NOTIFY"
 """Environment variable with addresses of Apprise, with spaces between them."""
-FILE_VARIABLE = "EUREKA_NOTIFY_FILE"
-"""Environment variable that names a file with such addresses, one a line."""
 _TIMEOUT_S = 30.0
 
 
@@ -77,27 +74,17 @@ def notifier(environment: Mapping[str, str] = os.environ) -> Apprise | None:
     """The service behind the addresses in the environment; None without any. Raises SettingsError
     for one that Apprise does not know, without repeating it."""
     addresses = environment.get(ADDRESS_VARIABLE, "").split()
-    origin = ADDRESS_VARIABLE
-    if path := environment.get(FILE_VARIABLE):
-        origin = f"{FILE_VARIABLE} ({path})"
-        try:
-            addresses += Path(path).read_text(encoding="utf-8").split()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = system_reason(error) if isinstance(error, OSError) else "it is not UTF-8"
-            message = f"the file with addresses for notifications {path!r} cannot be read: {reason}"
-            raise SettingsError(message, f"mend it, or unset {FILE_VARIABLE}") from None
     if not addresses:
         return None
     try:
         import apprise
     except ImportError:
-        message = f"{origin} asks for notifications, and Apprise, which sends them, is not"
-        hint = f"install it: {install_extra('notify')}"
-        raise SettingsError(f"{message} installed", hint) from None
+        message = f"{ADDRESS_VARIABLE} asks for notifications, and Apprise is not installed"
+        raise SettingsError(message, f"install it: {install_extra('notify')}") from None
     logging.getLogger("apprise").setLevel(logging.CRITICAL)  # its lines may hold addresses
     service = apprise.Apprise()
     for number, address in enumerate(addresses, start=1):
         if not service.add(address):
-            message = f"address {number} in {origin} is none that Apprise knows"
+            message = f"address {number} in {ADDRESS_VARIABLE} is none that Apprise knows"
             raise SettingsError(message, "see github.com/caronc/apprise/wiki for their forms")
     return service

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import FILE, Command, Group, Number, UsageError, typed_options
+from eureka_agent.cli.command import FILE, Command, Group, UsageError, typed_options
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say, say_notice
 from eureka_agent.invocation import command
 from eureka_agent.wording import plural
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from eureka_agent.batch.summary import SummaryRow
 
 START = "start"
-CONFIRM_ABOVE = 10.0
+ASK_ABOVE = Decimal(10)
 """US dollars above which a batch asks before it starts."""
 _FOLDER = click.argument("folder", shell_complete=completing.batches)
 _SEARCH = click.argument("search", required=False)
@@ -62,19 +62,8 @@ def batch() -> None:
 @click.argument("file", type=FILE)
 @click.option("--folder", type=FILE, help="Its folder.  [default: FILE's name in the runs folder]")
 @click.option("--plan", is_flag=True, help="Print what it would train and cost; start nothing.")
-@click.option(
-    "--confirm-above",
-    type=click.FloatRange(min=0.0),
-    default=CONFIRM_ABOVE,
-    show_default=True,
-    help="Ask before a batch that is expected to cost more US dollars.",
-)
-@click.option("--yes", is_flag=True, help="Ask nothing.")
+@click.option("--yes", is_flag=True, help="Ask nothing; else a costly batch asks.")
 @click.option("--detach", is_flag=True, help="Go on in the background once it runs.")
-@click.option("--until", help="Time of the day at which all is saved and stopped, such as 07:30.")
-@click.option("--retries", type=Number(int), help="Further tries of a search that failed.")
-@click.option("--at-once", type=Number(int), help="Searches under way at a time.")
-@click.option("--max-cost", help="US dollars that all searches together may spend on models.")
 @click.option("--cluster", help="Train on a Ray cluster: ray, or ray:<address>.")
 @click.option("--max-time", help="Wall time of this call, such as 9h.")
 @click.option("--ready-fd", type=int, hidden=True)
@@ -84,13 +73,12 @@ def start(
     file: Path,
     folder: Path | None,
     plan: bool,
-    confirm_above: float,
     yes: bool,
     detach: bool,
     ready_fd: int | None,
     trust: bool,
     output_format: str,
-    **limits: Any,
+    **limits: str | None,
 ) -> None:
     """Run the searches of FILE that have not ended.
 
@@ -99,24 +87,20 @@ def start(
 
     \b
     eureka batch start nightly.yaml
-    eureka batch nightly.yaml --until 07:30 --max-cost 20
     """
     from eureka_agent.archive.run_folder import runs_folder
-    from eureka_agent.batch.file import BatchSettings, read_batch_file, with_limits
+    from eureka_agent.batch.file import read_batch_file, with_limits
     from eureka_agent.batch.matrix import expand
-    from eureka_agent.settings import THE_FLAGS, parse_settings
 
-    given = {name: value for name, value in limits.items() if value is not None}
-    parse_settings(BatchSettings, given, THE_FLAGS, "batch start --help")
-    read = with_limits(read_batch_file(file), given)
+    read = with_limits(read_batch_file(file), limits)
     searches = expand(read)
     target = runs_folder() / file.stem if folder is None else folder
     context = click.get_current_context()
     if detach and not plan:
         from eureka_agent.batch.unattended import start_detached
 
-        _check(read, searches, target, None if yes else confirm_above)
-        own = ("ready_fd", "detach", "folder", "yes", "confirm_above", "output_format")
+        _check(read, searches, target, yes=yes)
+        own = ("ready_fd", "detach", "folder", "yes", "output_format")
         words = ["batch", START, str(file.resolve()), "--folder", str(target.resolve()), "--yes"]
         click.echo(start_detached([*words, *typed_options(context, leave_out=own)], target))
         return
@@ -128,7 +112,7 @@ def start(
         output_format,
         command(shlex.join(again)),
         plan=plan,
-        confirm_above=None if yes else confirm_above,
+        yes=yes,
         trust=trust,
         ready_fd=ready_fd,
     )
@@ -150,12 +134,12 @@ def run_planned(
     again: str,
     *,
     plan: bool,
-    confirm_above: float | None,
+    yes: bool,
     trust: bool = False,
     ready_fd: int | None = None,
 ) -> tuple[list[SummaryRow], str] | None:
     """Run a batch file in its folder. Returns the summary and why it ended; None where only its
-    `plan` is printed. `again`: the command that goes on with it. `confirm_above`: see `_check`."""
+    `plan` is printed. `again`: the command that goes on with it."""
     from eureka_agent.archive.run_folder import command_line
     from eureka_agent.batch.estimate import plan_as_json, plan_batch, render_plan
     from eureka_agent.batch.session import run_batch
@@ -171,7 +155,7 @@ def run_planned(
         else:
             list_console().print(render_plan(found, folder))
         return None
-    _check(file, searches, folder, confirm_above)
+    _check(file, searches, folder, yes=yes)
     view = BatchView(LastingConsole(stderr=as_json))
 
     def ready(facts: Mapping[str, Any]) -> None:
@@ -197,13 +181,10 @@ def run_planned(
 
 
 def _check(
-    file: BatchFile,
-    searches: tuple[PlannedSearch, ...],
-    folder: Path,
-    confirm_above: float | None,
+    file: BatchFile, searches: tuple[PlannedSearch, ...], folder: Path, *, yes: bool
 ) -> None:
     """Raise every mistake that would end a search before its first training, and ask before a
-    batch that costs more US dollars than `confirm_above`. None: do not ask."""
+    costly batch, unless there is a `yes`."""
     from eureka_agent.batch.estimate import most_money, not_begun, plan_batch
     from eureka_agent.cli.questions import is_yes
 
@@ -212,14 +193,12 @@ def _check(
         return
     found = asyncio.run(plan_batch(file, new, say_notice, timed=False))
     money = most_money(file, found.total)
-    if confirm_above is None or money <= Decimal(str(confirm_above)):
+    if yes or money <= ASK_ABOVE:
         return
     text = f"This batch is expected to spend ${money:,.2f} on models"
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        message = (
-            f"{text}, more than --confirm-above {confirm_above}, and no terminal is there to ask"
-        )
-        raise UsageError(message, "give the same command with --yes, or a max_cost in the file")
+        hint = "give the same command with --yes, or a max_cost in the file"
+        raise UsageError(f"{text}, and no terminal is there to ask", hint)
     if not asyncio.run(is_yes(f"{text}. Start it?", on_stderr=True)):
         say("nothing was started", err=True)
         sys.exit(1)

@@ -57,7 +57,7 @@ def bench(
     from eureka_agent.batch.folder import check_folder
     from eureka_agent.batch.suite import read_suite, with_choices
     from eureka_agent.batch.suite_searches import check_benchmark, faults_of, planned_searches
-    from eureka_agent.cli.batch import CONFIRM_ABOVE, run_planned
+    from eureka_agent.cli.batch import run_planned
 
     if suite is None:
         _list(output_format)
@@ -69,13 +69,9 @@ def bench(
     file, searches = planned_searches(chosen)
     if not results:
         check_folder(target)
-        if left_out := check_benchmark(chosen, searches, target):
-            say(left_out, err=True)
+        check_benchmark(searches, target)
         with faults_of(chosen):
-            above = None if yes else CONFIRM_ABOVE
-            end = run_planned(
-                file, searches, target, output_format, again, plan=plan, confirm_above=above
-            )
+            end = run_planned(file, searches, target, output_format, again, plan=plan, yes=yes)
         if end is None:
             return
     elif not (target / BATCH_FILE).is_file():

@@ -8,8 +8,8 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 import threading
-import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
@@ -58,32 +58,17 @@ def wrapped(text: str, indent: int, stream: TextIO | None = None) -> str:
     width = columns_of(sys.stdout if stream is None else stream)
     if width is None:
         return text
-    return f"\n{' ' * indent}".join(
-        line for each in text.split("\n") for line in _lines(each, width - indent)
-    )
-
-
-def _lines(text: str, width: int) -> list[str]:
-    if _cells(text) <= width:
-        return [text]
-    lines: list[str] = []
-    for word in _words(text):
-        if lines and _cells(lines[-1]) + 1 + _cells(word) <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return lines
-
-
-def _words(text: str) -> list[str]:
-    """Unbreakable pieces: words, and commands that can be pasted."""
-    of_program = rf"(?<=: ){re.escape(program())} .*"
-    return [match[0] for match in re.finditer(rf"{of_program}|[^\s`]*`[^`]+`\S*|\S+", text)]
-
-
-def _cells(text: str) -> int:
-    """Columns of the text."""
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+    commands = re.compile(rf"(?<=: ){re.escape(program())} .*|`[^`\n]+`")
+    whole = commands.sub(lambda found: found[0].replace(" ", "\0"), text)
+    lines = [
+        line
+        for each in whole.split("\n")
+        for line in textwrap.wrap(
+            each, width - indent, break_long_words=False, break_on_hyphens=False
+        )
+        or [""]
+    ]
+    return f"\n{' ' * indent}".join(lines).replace("\0", " ")
 
 
 FORMAT = click.option(

@@ -62,9 +62,8 @@ def search(
 
     sentence = _one_sentence(words)
     if sentence is None and config is None and all(value is None for value in flags.values()):
-        say(_what_a_search_is(), err=True)
-        hint = f"say what the policy is to do, and where: {command(FIRST_SEARCH)}"
-        raise UsageError("no task is given", hint)
+        hint = f"say what the policy is to do, and where (`{command('envs')}` lists environments)"
+        raise UsageError("no task is given", f"{hint}: {command(FIRST_SEARCH)}")
     values = given_settings(config, {"sentence": sentence, **flags})
     if plan:
         _print_plan(values, output_format)
@@ -100,49 +99,13 @@ def _print_plan(values: Mapping[str, Any], output_format: str) -> None:
         CleanConsole().print(render_plan(found))
 
 
-def _what_a_search_is() -> str:
-    from eureka_agent.simulation.catalogue import list_environments
-
-    listed = [f"  {entry.name:<13}{', '.join(entry.tasks)}" for entry in list_environments()]
-    about = (
-        "A search writes reward functions for a task in plain words, trains a policy with each, and"
-        " scores them by the task's\nown metric, against the rewards that a person wrote for it."
-        " The built-in environments and their tasks:"
-    )
-    return "\n".join([about, *listed, ""])
-
-
-_UNITS = {
-    **dict.fromkeys(("s", "sec", "second", "seconds"), "s"),
-    **dict.fromkeys(("m", "min", "minute", "minutes"), "m"),
-    **dict.fromkeys(("h", "hour", "hours"), "h"),
-    **dict.fromkeys(("million", "millions"), "M"),
-}
-"""Words for a unit, as a budget writes it."""
-
-
 def _one_sentence(words: Sequence[str]) -> str | None:
     """The sentence. Raises UsageError for several words, with the quoted command as its hint."""
     if len(words) < 2:
         return words[0] if words else None
-    context = click.get_current_context()
-    _check_units(words, context)
-    meant = shlex.join(["search", " ".join(words), *typed_options(context)])
+    meant = shlex.join(["search", " ".join(words), *typed_options(click.get_current_context())])
     hint = f"put it in quotes: {command(meant)}"
     raise UsageError(f"the task is {len(words)} words, expected one sentence", hint)
-
-
-def _check_units(words: Sequence[str], context: click.Context) -> None:
-    """Raise UsageError for a unit that stands apart from its number: `--budget 10 minutes`."""
-    unit = next((word for word in words if word.lower() in _UNITS), None)
-    for name in ("budget", "max_time", "outage"):
-        number = str(context.params.get(name) or "")
-        if unit is not None and number.isdigit():
-            flag = "--" + name.replace("_", "-")
-            raise UsageError(
-                f"{flag} is {number}, and {unit!r} stands apart from it",
-                f"write `{flag} {number}{_UNITS[unit.lower()]}`",
-            )
 
 
 @click.command(cls=Command, groups=OPTION_GROUPS)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import FILE, Command, Number, UsageError
+from eureka_agent.cli.command import FILE, Command, Number
 from eureka_agent.cli.critique import read_reward_file
 from eureka_agent.cli.options import OPTION_GROUPS, given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
@@ -76,9 +76,6 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
     help="Seed of the episodes.",
 )
 @click.option(
-    "--trajectories", type=FILE, help="Write the best and the worst episode to this npz file."
-)
-@click.option(
     "--parameters",
     metavar="TEXT|FILE",
     help="Values of the environment's parameters, or ranges that each episode draws from:"
@@ -91,7 +88,6 @@ def evaluate(
     attempt: str | None,
     episodes: int,
     seed: int,
-    trajectories: Path | None,
     parameters: str | None,
     trust: bool,
     output_format: str,
@@ -104,7 +100,6 @@ def evaluate(
 
     \b
     eureka evaluate latest --episodes 256
-    eureka evaluate latest 2-03 --trajectories episodes.npz
     eureka evaluate latest --parameters "mass=0.8..1.2,friction=0.7"
     eureka evaluate latest randomised --parameters "mass=0.5..2"
     """
@@ -117,16 +112,13 @@ def evaluate(
     from eureka_agent.search.rescore import evaluation_lines, evaluation_summary, rescore
     from eureka_agent.search.summary import best_attempt
 
-    if trajectories is not None and trajectories.is_dir():
-        fault = f"--trajectories is {str(trajectories)!r}: it is a folder, expected a file"
-        raise UsageError(fault, "name an npz file")
     distribution = {} if parameters is None else parse_distribution(parameters)
     opened = open_run(find_run(run), reading=True)
     description = opened.description
     check_distribution(distribution, description.parameters, description.environment)
     policy = stored_policy(opened, attempt)
     trust_to_evaluate(opened, trust)
-    evaluation = asyncio.run(rescore(opened, policy, seed, episodes, trajectories, distribution))
+    evaluation = asyncio.run(rescore(opened, policy, seed, episodes, distribution))
     summary = {
         "run": opened.name,
         "attempt": attempt,
@@ -145,8 +137,6 @@ def evaluate(
     if distribution:
         lines["parameters"] = distribution_text(distribution)
     lines |= evaluation_lines(summary, opened.description, opened.fitness_origin)
-    if trajectories is not None:
-        lines["episodes"] = f"best and worst: {trajectories}"
     width = max(map(len, lines))
     for name, text in lines.items():
         say(f"{name:<{width}} {text}")

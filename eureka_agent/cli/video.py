@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import FILE, Command, Number, UsageError
+from eureka_agent.cli.command import Command, Number, UsageError
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
-
-if TYPE_CHECKING:
-    from eureka_agent.protocol.events import Filmed
 
 _NAMES = ("best", "median", "worst")
 _PIXELS = range(64, 1921)
-_LEAST_SECONDS, _MOST_SECONDS = 0.1, 600.0
 
 
 @click.command(cls=Command)
@@ -33,7 +28,7 @@ _LEAST_SECONDS, _MOST_SECONDS = 0.1, 600.0
 )
 @click.option(
     "--seconds",
-    type=Number(float, _LEAST_SECONDS, _MOST_SECONDS),
+    type=Number(float, 0.1, 600.0),
     default=10.0,
     show_default=True,
     help="Longest part of an episode.",
@@ -43,7 +38,6 @@ _LEAST_SECONDS, _MOST_SECONDS = 0.1, 600.0
     metavar="WIDTHxHEIGHT",
     help="Pixels of a picture.  [default: 480x360; 320x240 where three or more stand side by side]",
 )
-@click.option("--output", type=FILE, help="Mp4 file; default: in the run folder.")
 @TRUST
 @FORMAT
 def video(
@@ -52,7 +46,6 @@ def video(
     episodes: tuple[str, ...],
     seconds: float,
     size: str | None,
-    output: Path | None,
     trust: bool,
     output_format: str,
 ) -> None:
@@ -78,9 +71,7 @@ def video(
     pixels = None if size is None else _size(size)
     opened = open_run(find_run(run), reading=True)
     shown = filming.trained_policies(opened, attempts)
-    place = output or filming.default_video(opened, attempts, shown)
-    if place.suffix.lower() != ".mp4" or place.is_dir():
-        raise UsageError(f"--output is {str(place)!r}, expected an mp4 file", "end it with .mp4")
+    place = filming.default_video(opened, attempts, shown)
     settings = filming.film_settings(opened, shown, chosen, seconds=seconds, size=pixels)
     if settings.last_number() >= settings.episodes:
         raise UsageError(
@@ -92,13 +83,27 @@ def video(
     animation = place.with_suffix(".gif")
     wall = choose_wall(opened.settings.sandbox)
     filmed = asyncio.run(filming.film(opened, wall, shown, settings, place, animation))
-    if output is None and not attempts:
+    if not attempts:
         from eureka_agent.search.recorder import renew_html_report
 
         renew_html_report(opened)  # which holds this clip
     titles = [each.subject.title for each in shown]
     if output_format == "json":
-        print_json(_document(opened.name, titles, filmed, place, animation))
+        episodes_shown = [
+            {
+                "policy": titles[each.policy],
+                "shown": each.shown,
+                "number": each.number,
+                "fitness": each.episode.fitness,
+                "length": each.episode.length,
+                "ended_by": each.episode.ended_by,
+                "begins_s": each.begins_s,
+            }
+            for each in filmed.episodes
+        ]
+        facts = {"run": opened.name, "video": str(place), "gif": str(animation)}
+        facts |= {"seconds": filmed.seconds, "notes": list(filmed.notes)}
+        print_json({**facts, "episodes": episodes_shown})
         return
     for each in filmed.episodes:
         unit = opened.description.fitness_unit
@@ -133,27 +138,3 @@ def _told(shown: Any, unit: str) -> str:
     fitness = f"{wording.number(shown.episode.fitness)} {'' if unit == '1' else unit}".rstrip()
     ended = shown.episode.ended_by.replace("_", " ")
     return f"{name} episode (number {shown.number}): fitness {fitness}, ended by {ended}"
-
-
-def _document(
-    run: str, titles: list[str], filmed: Filmed, video: Path, gif: Path
-) -> dict[str, Any]:
-    return {
-        "run": run,
-        "video": str(video),
-        "gif": str(gif),
-        "seconds": filmed.seconds,
-        "episodes": [
-            {
-                "policy": titles[each.policy],
-                "shown": each.shown,
-                "number": each.number,
-                "fitness": each.episode.fitness,
-                "length": each.episode.length,
-                "ended_by": each.episode.ended_by,
-                "begins_s": each.begins_s,
-            }
-            for each in filmed.episodes
-        ],
-        "notes": list(filmed.notes),
-    }

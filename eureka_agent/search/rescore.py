@@ -20,12 +20,7 @@ from eureka_agent.search.scoring import episode_statistics
 
 
 async def rescore(
-    run: Run,
-    policy: Path,
-    seed: int,
-    episodes: int,
-    trajectories: Path | None,
-    parameters: Distribution,
+    run: Run, policy: Path, seed: int, episodes: int, parameters: Distribution
 ) -> Evaluation:
     """Evaluate a policy file of `run` in a worker of its own."""
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
@@ -35,7 +30,7 @@ async def rescore(
             Path(scratch),
         )
         try:
-            return await evaluator.evaluate(policy, seed, episodes, trajectories, parameters)
+            return await evaluator.evaluate(policy, seed, episodes, None, parameters)
         finally:
             await evaluator.close()
 
