@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.batch.file import BatchSettings
@@ -27,7 +26,6 @@ from eureka_agent.batch.folder import (
 )
 from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.limits import (
-    EnvSteps,
     MachineWait,
     TimeLeft,
     Trouble,
@@ -47,7 +45,6 @@ from eureka_agent.search.context import SearchContext
 from eureka_agent.search.resumption import is_own
 from eureka_agent.search.search import LimitReachedError
 from eureka_agent.search.session import resume, start
-from eureka_agent.search.summary import run_overview
 from eureka_agent.settings import FREE_SETTINGS, SearchSettings, TrainingSettings, parse_settings
 from eureka_agent.wording import plural
 
@@ -99,7 +96,6 @@ class BatchDriver:
         self._machine, self._command, self._budget = machine, command, budget
         self._trust = trust
         self._time_left = TimeLeft(settings)
-        self._env_steps = EnvSteps(settings.env_steps)
         self._breakers = Breakers()
         self._waiting_for_machine = MachineWait(
             machine.wall, [self.folder], partial(self.record, "machine")
@@ -114,9 +110,6 @@ class BatchDriver:
         """Work until every search has ended or a limit is reached. A cancellation saves what is
         under way; a second one ends at once. Raises the machine's trouble where it lasts for longer
         than the batch waits."""
-        for name in self.intents.now.searches:
-            if (self.folder / name / FILE_NAME).is_file():
-                self._read(name)
         while (trouble := await self._work()) is not None:
             most_s = self._settings.machine_wait_s
             if not await self._waiting_for_machine.until_usable(trouble, most_s, self._pause):
@@ -170,7 +163,6 @@ class BatchDriver:
         if now.limits != self._limits:
             self._limits = now.limits
             self._settings = parse_settings(BatchSettings, now.limits, "the batch")
-            self._env_steps.limit = self._settings.env_steps
             self._time_left.change(self._settings)
             if self._budget is not None:
                 self._budget.change_limits(limits_on_models(self._settings))
@@ -271,7 +263,6 @@ class BatchDriver:
             self._budget,
             active.may_ask.wait,
             self._time_left.limit,
-            lambda settings, generations: self._env_steps.claim(name, settings, generations),
             self._breakers,
             self.folder / name,
         )
@@ -281,15 +272,10 @@ class BatchDriver:
         else:
             run = await start(active.search.settings, None, self._command, observe, None, context)
         run.archive.close()
-        reason = self._read(name)
         if not has_finished(folder):
+            with reading(str(folder)) as ended:
+                reason = cut_short(ended.archive.facts)
             raise LimitReachedError(reason or "its run has not ended")
-
-    def _read(self, name: str) -> str:
-        """Count what a search has trained. Returns the reason why it was cut short, or ""."""
-        with reading(str(self.folder / name)) as run:
-            self._env_steps.ended(name, run_overview(run, costs=False).cost.env_steps)
-            return cut_short(run.archive.facts)
 
     async def _collect(self) -> None:
         """Forget searches that have ended."""

@@ -149,9 +149,6 @@ def _limits(settings: BatchSettings, total: SearchEstimate) -> list[str]:
     tokens = total.prompt_tokens + total.reply_tokens
     if settings.max_tokens is not None and tokens > settings.max_tokens:
         found.append(f"max_tokens ends the designing at {settings.max_tokens:,} tokens")
-    if settings.env_steps is not None and total.env_steps > settings.env_steps:
-        steps = f"{count(settings.env_steps)} of {count(total.env_steps)}"
-        found.append(f"max_env_steps keeps generations from beginning: {steps}")
     left = TimeLeft(settings).limit()
     if left is not None and (total.seconds or 0.0) > left.seconds:
         found.append(f"it does not fit into {left.text}; the same command goes on")

@@ -113,8 +113,6 @@ class BatchSettings(BaseModel):
     """US dollars that all searches together may spend on models."""
     max_tokens: Amount | None = Field(None, gt=0, le=10**15)
     """Tokens that they may spend."""
-    max_env_steps: Amount | None = Field(None, gt=0, le=10**15)
-    """Env steps that they may train, such as 50M."""
     max_time: _Time | None = None
     """Wall time of one call of the command, such as 9h."""
     until: _TimeOfDay | None = None
@@ -132,11 +130,6 @@ class BatchSettings(BaseModel):
     def machine_wait_s(self) -> float:
         """The longest wait for the machine, in seconds."""
         return seconds_of(self.wait_for_machine) or 0.0
-
-    @property
-    def env_steps(self) -> int | None:
-        """The limit of env steps."""
-        return self.max_env_steps
 
     def end_time(self, now: Callable[[], float] = time.time) -> float | None:
         """The next time of the day at which the batch ends, in seconds since 1970."""

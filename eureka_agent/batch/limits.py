@@ -1,4 +1,5 @@
-"""Limits of all searches of a batch together: env steps, time, money and tokens."""
+"""Limits of all searches of a batch together: time, money and tokens. A full disk, or a Docker
+engine that is away: the batch waits."""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ import errno
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -20,9 +20,7 @@ from eureka_agent.llm.prices import Price
 from eureka_agent.records import Message
 from eureka_agent.sandbox.wall import Served, Wall
 from eureka_agent.search.budget import TimeLimit
-from eureka_agent.settings import SearchSettings
-from eureka_agent.training_counts import TrainingCounts
-from eureka_agent.wording import count, rough_duration
+from eureka_agent.wording import rough_duration
 
 _OF_THE_BATCH = "of the batch"
 
@@ -34,39 +32,6 @@ def cut_short(run: RunState) -> str:
     if reached is None or started is None or f"{_OF_THE_BATCH})" not in reached.limit:
         return ""
     return reached.text if len(run.iterations_ended) < started.settings.iterations else ""
-
-
-def steps_of(settings: SearchSettings, generations: int) -> int:
-    """Env steps of a search with so many generations, its confirmations and finals included."""
-    made = TrainingCounts.of(settings, candidates=generations * settings.samples)
-    made = replace(made, confirmed=min(made.confirmed, generations))
-    return made.most(generations) * settings.steps_of_a_training
-
-
-class EnvSteps:
-    """Env steps that searches have claimed. A search claims a generation, and the finals after it,
-    before it begins it."""
-
-    def __init__(self, limit: int | None) -> None:
-        self.limit = limit
-        self._claimed: dict[str, int] = {}
-
-    def claim(self, search: str, settings: SearchSettings, generations: int) -> str:
-        """Claim all steps of a search up to this generation. Returns the reason of a refusal, or
-        ""."""
-        total = steps_of(settings, generations)
-        others = sum(steps for name, steps in self._claimed.items() if name != search)
-        if self.limit is not None and others + total > self.limit:
-            return (
-                f"another generation would take the batch to {count(others + total)} env steps,"
-                f" and its max_env_steps is {count(self.limit)}"
-            )
-        self._claimed[search] = max(total, self._claimed.get(search, 0))
-        return ""
-
-    def ended(self, search: str, used: int) -> None:
-        """Replace a search's claim by what it has used."""
-        self._claimed[search] = used
 
 
 class TimeLeft:

@@ -104,11 +104,6 @@ class Group(click.Group):
 class BadValueError(click.BadParameter):
     """An invalid value. The message follows the parameter's name: `is 'x', expected …`."""
 
-    def __init__(self, message: str, hint: str = "") -> None:
-        """`hint`: the next step; default: to read the help."""
-        super().__init__(message)
-        self.hint = hint
-
 
 class NamedChoice(click.Choice[str]):
     """One of a few words."""
@@ -116,12 +111,10 @@ class NamedChoice(click.Choice[str]):
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> str:
-        """Check the word. Raises BadValueError with a suggestion."""
+        """Check the word. Raises BadValueError."""
         if value in self.choices:
             return str(value)
-        close = close_match(str(value), self.choices)
-        hint = f"did you mean {close!r}?" if close else ""
-        raise BadValueError(f"is {value!r}, expected {one_of(self.choices)}", hint)
+        raise BadValueError(f"is {value!r}, expected {one_of(self.choices)}")
 
 
 class Number(click.ParamType):
@@ -193,21 +186,12 @@ def reworded(error: click.UsageError) -> UsageError:
             usage = f"it is called as: {_usage(context)}"
             return UsageError(f"{_name(parameter)} is missing", usage)
         case click.BadOptionUsage(option_name=name):
-            needs = _takes_value(name, context)
-            what = "needs a value, and none follows" if needs else "takes no value"
+            is_flag = "does not take a value" in error.message
+            what = "takes no value" if is_flag else "needs a value, and none follows"
             return UsageError(f"{name} {what}", hint)
         case click.BadParameter(param=click.Parameter() as parameter) if context is not None:
-            own_hint = getattr(error, "hint", "") or hint
-            return UsageError(f"{_name(parameter)} {error.message}", own_hint)
+            return UsageError(f"{_name(parameter)} {error.message}", hint)
     return UsageError(error.message, hint)
-
-
-def _takes_value(name: str, context: click.Context | None) -> bool:
-    return any(
-        name in (*parameter.opts, *parameter.secondary_opts)
-        and not getattr(parameter, "is_flag", False)
-        for parameter in (context.command.params if context is not None else ())
-    )
 
 
 def _name(parameter: click.Parameter) -> str:
@@ -219,12 +203,8 @@ def _name(parameter: click.Parameter) -> str:
 
 def _option_hint(name: str, context: click.Context | None) -> str:
     parameters = context.command.get_params(context) if context is not None else ()
-    known = [
-        option
-        for parameter in parameters
-        for option in (*parameter.opts, *parameter.secondary_opts)
-    ]
-    close = close_match(name, [option for option in known if option.startswith("--")])
+    known = [word for each in parameters for word in (*each.opts, *each.secondary_opts)]
+    close = close_match(name, [word for word in known if word.startswith("--")])
     return f"did you mean {close!r}?" if close else _help_hint(context)
 
 

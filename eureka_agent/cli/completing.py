@@ -12,8 +12,6 @@ from click.shell_completion import CompletionItem
 
 from eureka_agent.errors import EurekaError
 
-GYMNASIUM = "gymnasium:"
-
 
 def environments(
     context: click.Context, parameter: click.Parameter, begun: str
@@ -23,9 +21,7 @@ def environments(
         return [CompletionItem(begun, type="dir")]
     from eureka_agent.simulation.catalogue import list_environments
 
-    found = [CompletionItem(entry.name, help=entry.doc) for entry in list_environments()]
-    found.append(CompletionItem(GYMNASIUM, help="any environment that Gymnasium knows"))
-    return _beginning(begun, found)
+    return _named(begun, [*(entry.name for entry in list_environments()), "gymnasium:"])
 
 
 def tasks(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -35,30 +31,19 @@ def tasks(context: click.Context, parameter: click.Parameter, begun: str) -> lis
     named = context.params.get("env") or context.params.get("environment")
     if named and Path(named).is_dir():
         return _named(begun, task_files(Path(named)))
-    found = {
-        task: CompletionItem(task, help=sentence)
-        for entry in list_environments()
-        if not named or entry.name == named
-        for task, sentence in entry.tasks.items()
-    }
-    return _beginning(begun, list(found.values()))
+    entries = [each for each in list_environments() if not named or each.name == named]
+    return _named(begun, dict.fromkeys(task for each in entries for task in each.tasks))
 
 
 def models(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """`offline`, the models in the table of prices, and the recordings."""
-    from eureka_agent.archive.artefacts import MESSAGES
-    from eureka_agent.archive.run_folder import list_runs
     from eureka_agent.llm.prices import known_models
     from eureka_agent.resources import resource_folder
 
-    recordings = [path.stem for path in (resource_folder("prompts") / "recorded").glob("*.jsonl")]
-    known = [
-        name
-        for name in known_models()
-        if "/" in begun or name.startswith(("openai/", "anthropic/"))
-    ]
-    replies = [folder.name for folder in list_runs() if (folder / MESSAGES).is_file()]
-    return _named(begun, ["offline", *known, *(f"replay:{name}" for name in recordings + replies)])
+    recordings = (resource_folder("prompts") / "recorded").glob("*.jsonl")
+    return _named(
+        begun, ["offline", *known_models(), *(f"replay:{each.stem}" for each in recordings)]
+    )
 
 
 def runs(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -95,8 +80,4 @@ def attempts(
 
 
 def _named(begun: str, names: Iterable[str]) -> list[CompletionItem]:
-    return _beginning(begun, [CompletionItem(name) for name in names])
-
-
-def _beginning(begun: str, items: list[CompletionItem]) -> list[CompletionItem]:
-    return [item for item in items if str(item.value).startswith(begun)]
+    return [CompletionItem(name) for name in names if name.startswith(begun)]

@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -91,12 +90,9 @@ def print_verdicts(
     render = render_line if several else render_verdict
     for path, verdict in verdicts.items():
         source = sources.get(path, "")
-        console.print(render(_on_own_text(verdict, source), source, str(path)))
+        console.print(render(verdict, source, str(path)))
         if fix is not None and verdict.repaired is not None and (fix or not several):
             console.print(_repair_words(path, verdict, fix))
-        elif fix and not several:
-            note = f"{path}: nothing in it has a sure repair, so it is left as it is"
-            console.print(note)
     codes = {finding.code for verdict in verdicts.values() for finding in verdict.findings}
     if UNKNOWN_VARIABLE in codes and not several:
         all_of_them = command(shlex.join(["envs", environment]))
@@ -109,7 +105,13 @@ def _written(path: Path, verdict: Verdict) -> bool:
 
     if verdict.repaired is None or not verdict.accepted:
         return False
-    write_reward_file(path, standalone(verdict.repaired))
+    try:
+        path.write_text(standalone(verdict.repaired), encoding="utf-8")
+    except OSError as error:
+        raise EnvironmentLoadError(
+            f"cannot write the repaired reward function {str(path)!r}: {system_reason(error)}",
+            "leave out --fix, or make it writable",
+        ) from None
     return True
 
 
@@ -122,21 +124,6 @@ def _repair_words(path: Path, verdict: Verdict, fix: bool) -> str:
         return f"{path}: written, with {repairs}"
     then = "mend the errors, then --fix again"
     return f"{path}: not written: {repairs} would not make it accepted; {then}"
-
-
-def _on_own_text(verdict: Verdict, source: str) -> Verdict:
-    """Verdict on a repaired source for the original text: columns in repaired lines are dropped."""
-    if verdict.repaired is None:
-        return verdict
-    pairs = zip_longest(source.splitlines(), verdict.repaired.splitlines())
-    changed = {number for number, (own, mended) in enumerate(pairs, 1) if own != mended}
-    findings = tuple(
-        each.model_copy(update={"column": None})
-        if each.code != MENDED and each.line in changed
-        else each
-        for each in verdict.findings
-    )
-    return verdict.model_copy(update={"findings": findings})
 
 
 def _read(paths: Sequence[Path], several: bool) -> tuple[dict[Path, str], dict[Path, Verdict]]:
@@ -269,14 +256,3 @@ def reward_files(paths: Sequence[Path]) -> list[Path]:
             raise EnvironmentLoadError(f"the folder {str(path)!r} has no Python file", hint)
         found += files
     return list(dict.fromkeys(found))
-
-
-def write_reward_file(path: Path, source: str) -> None:
-    """Write a reward function's source. Raises EnvironmentLoadError where that fails."""
-    try:
-        path.write_text(source, encoding="utf-8")
-    except OSError as error:
-        raise EnvironmentLoadError(
-            f"cannot write the repaired reward function {str(path)!r}: {system_reason(error)}",
-            "leave out --fix, or make it writable",
-        ) from None

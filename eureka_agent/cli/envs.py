@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
@@ -15,7 +14,7 @@ from eureka_agent.cards import CARD_SEEDS, read_card
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import Command, NamedChoice, Number, UsageError
 from eureka_agent.cli.interruption import foreign_code
-from eureka_agent.cli.output import FORMAT, is_dumb, print_json, said_if_slow, wrapped
+from eureka_agent.cli.output import FORMAT, print_json, said_if_slow, wrapped
 from eureka_agent.cli.own_environment import KINDS, measure_tasks, new_environment
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import pasteable
@@ -117,16 +116,8 @@ def envs(
     eureka envs --measure path/to/my_env
     eureka envs --new path/to/my_env --kind torch
     """
-    given = [
-        name
-        for name, value in (
-            ("ENVIRONMENT", environment),
-            ("--check", check),
-            ("--measure", measure),
-            ("--new", new),
-        )
-        if value is not None
-    ]
+    actions = {"ENVIRONMENT": environment, "--check": check, "--measure": measure, "--new": new}
+    given = [name for name, value in actions.items() if value is not None]
     if len(given) > 1:
         *first, last = given
         raise UsageError(f"{', '.join(first)} and {last} were given together", "give one of them")
@@ -286,11 +277,10 @@ def _counted(results: Sequence[CheckResult]) -> str:
 
 
 def _progress(silent: bool, out: TextIO) -> CheckObserver:
-    """Observer that prints results like a linter's, and on a terminal the current check."""
+    """Observer that prints results like a linter's, and the names of slow checks."""
     from eureka_agent.conformance.check import CheckObserver
     from eureka_agent.text import printable
 
-    on_terminal = sys.stderr.isatty() and not is_dumb()
     colours = {"ok": "green", "warning": "yellow", "error": "red"}
 
     class Lines(CheckObserver):
@@ -304,17 +294,13 @@ def _progress(silent: bool, out: TextIO) -> CheckObserver:
             if task != self.task and not silent:
                 click.secho(f"task {task}", bold=True, file=out)
                 self.task = task
-            if on_terminal:
-                click.echo(f"\r\x1b[K   … {name}", nl=False, err=True, color=True)
-            elif seconds:
+            if seconds:
                 click.echo(f"   … {name} (about {seconds:g} s)", err=True)
             else:
                 self.slow.enter_context(said_if_slow(f"   … {name}"))
 
         def ends(self, result: CheckResult) -> None:
             self.slow.close()
-            if on_terminal:
-                click.echo("\r\x1b[K", nl=False, err=True, color=True)
             if silent:
                 return
             ok = result.severity == "ok"

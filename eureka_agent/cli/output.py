@@ -28,12 +28,8 @@ _LEAST_COLUMNS = 20
 
 def color() -> bool | None:
     """False without colours (no-color.org, a dumb terminal), else None: click decides."""
-    return False if os.environ.get("NO_COLOR") or is_dumb() else None
-
-
-def is_dumb() -> bool:
-    """True for a terminal without escape sequences."""
-    return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+    is_dumb = os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+    return False if os.environ.get("NO_COLOR") or is_dumb else None
 
 
 def columns_of(stream: TextIO) -> int | None:

@@ -18,8 +18,6 @@ from eureka_agent.cli.output import print_json, say
 from eureka_agent.invocation import command
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from eureka_agent.archive.run_folder import Run
     from eureka_agent.cards import Card
     from eureka_agent.journal.entries import Observer

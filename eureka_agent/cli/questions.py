@@ -195,15 +195,5 @@ def _models(settings: SearchSettings) -> Iterable[str]:
         address = f"{provider}'s"
         if settings.base_url and provider == own_server:
             address = shown_address(settings.base_url)
-        yield f"ask the model {name!r} at {address}, with the key in {_key_variable(provider)}"
-
-
-def _key_variable(provider: str) -> str:
-    """Set variables with a provider's key, by their names; the usual one without any."""
-    start = "".join(character for character in provider.upper() if character.isalnum())
-    found = [
-        name
-        for name in os.environ
-        if name.upper().replace("_", "").startswith(start) and "KEY" in name.upper()
-    ]
-    return " or ".join(sorted(found)) or f"{provider.upper()}_API_KEY (which is not set)"
+        key = f"{provider.upper()}_API_KEY"
+        yield f"ask the model {name!r} at {address}, with the key in {key}"

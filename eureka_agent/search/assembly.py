@@ -110,7 +110,7 @@ async def run_assembled(
             cache_parent(run.folder), run.description, settings, ready.hardware.kind
         )
         search = assembled(run, recorder, advisers, critic, trials, deadline, cache, maker)
-        search.ask, search.refuses = ask, context.refuses
+        search.ask = ask
         films = ask is None and films_best(settings)
         if films:
             search.warm_up = maker.warm_up

@@ -11,7 +11,6 @@ from eureka_agent.fleet.jobs import Share
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Budget
 from eureka_agent.search.budget import TimeLimit
-from eureka_agent.settings import SearchSettings
 
 
 async def _at_once() -> None:
@@ -32,8 +31,6 @@ class SearchContext:
     """Waits as long as no model is to be asked."""
     time_limit: Callable[[], TimeLimit | None] = lambda: None
     """Wall time from now until all searches end, if that is limited."""
-    refuses: Callable[[SearchSettings, int], str] = lambda settings, generations: ""
-    """Reason why a search with these settings may not have so many generations; empty if it may."""
     breakers: Breakers | None = None
     """Which models' servers are out; None: its own."""
     folder: Path | None = None

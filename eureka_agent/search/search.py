@@ -46,7 +46,7 @@ from eureka_agent.search.randomisation import Randomising
 from eureka_agent.search.resumption import record_changes
 from eureka_agent.search.schedules import Ask, Generations, Rounds, Steady
 from eureka_agent.search.seeing import Judging
-from eureka_agent.settings import SearchSettings, schedule_of
+from eureka_agent.settings import schedule_of
 from eureka_agent.training_counts import is_confirmed
 
 
@@ -82,8 +82,6 @@ class Search:
     """Compares what each generation has trained; None: nobody does."""
     ask: Ask | None = None
     """Asks a person after each generation; None: the settings decide."""
-    refuses: Callable[[SearchSettings, int], str] = lambda settings, generations: ""
-    """See `SearchContext`."""
     warm_up: Callable[[], None] = lambda: None
     """Called when the generations have ended, for what comes after the final trainings."""
     _trains_baselines: bool = field(default=False, init=False)
@@ -197,15 +195,7 @@ class Search:
 
     def allows(self, iteration: int) -> bool:
         """True if limits leave room for this generation."""
-        if not self.deadline.allows(iteration):
-            return False
-        begun = any(each.iteration >= iteration for each in self.run.archive.attempts())
-        if iteration == 0 or begun:
-            return True
-        reason = self.refuses(self.run.settings, iteration + 1)
-        if reason:
-            self.end_with(iteration - 1, LimitReachedError(reason))
-        return not reason
+        return self.deadline.allows(iteration)
 
     async def baselines_are_known(self) -> bool:
         """Wait for the baselines. False if there are none or the time was up before, which is

@@ -27,7 +27,6 @@ from eureka_agent.search.preparation import Preparation, prepared, prepared_agai
 from eureka_agent.search.recorder import Recorder, end_run, has_results, remove_run
 from eureka_agent.search.refinement import Person
 from eureka_agent.search.resumption import check_resumable, record_changes, with_changes
-from eureka_agent.search.search import LimitReachedError
 from eureka_agent.search.sentence import notices
 from eureka_agent.search.written_fitness import RANKED_BY, Confirm, keep_in_run
 
@@ -44,12 +43,10 @@ async def start(
 
     `given` is the user's own reward in place of a search. `confirm` asks the user to accept a
     written fitness. `context`: what it shares with other searches. Raises RewardRejectedError
-    before a run is made, LimitReachedError where the context has no room for one generation.
+    before a run is made.
     """
     async with prepared(values, given, observer, confirm, context) as ready:
         assert ready.created is not None  # it is new
-        if reason := context.refuses(ready.settings, 1):
-            raise LimitReachedError(reason)
         run = create_run(
             ready.settings,
             ready.dry_runner.description,

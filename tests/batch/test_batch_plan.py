@@ -69,9 +69,6 @@ def test_searches_share_baselines_and_the_machine(eureka: CommandLine) -> None:
         sum(each["seconds"] for each in plan["searches"])
     )
     assert not (eureka.folder / "runs" / "estimated").exists()
-    # a limit below the sum is told
-    limited = write(eureka, ("at_once: 2", "max_env_steps: 100k"))
-    assert "100k of 344k" in " ".join(eureka.json("batch", limited, "--plan")["notes"])
 
 
 def test_every_search_that_could_not_start_is_told_before_anything_is(eureka: CommandLine) -> None:

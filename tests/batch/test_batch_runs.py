@@ -341,20 +341,3 @@ def test_a_stop_file_ends_it_after_the_trainings_under_way(eureka: CommandLine) 
     assert "stopped" in states(eureka).values()
     # what was under way came to its end: no training waits in a saved state
     assert not list(night(eureka).glob("*/.snapshots/*/*"))
-
-
-def test_env_steps_of_all_searches_stay_within_the_limit(eureka: CommandLine) -> None:
-    # a search of two generations: 2 each, 1 confirmed between them, 1 final, 2 baselines; 4096 steps
-    # each
-    write(eureka, "0, 1, 2", max_env_steps=str(14 * 4096))
-    eureka("batch", "night.yaml")
-    found = searches_of(IntentsFile(night(eureka)))
-    # 8 + 6 trainings are claimed, so one search ends after a generation and one does not begin
-    (message,) = [each.message for each in found if each.state.value == "waiting"]
-    assert "max_env_steps is 57.3k" in message
-    costs = [
-        eureka.json("show", str(night(eureka) / each.name))["cost"]["env_steps"]
-        for each in found
-        if each.state.value == "finished"
-    ]
-    assert sum(costs) <= 14 * 4096

@@ -1,4 +1,4 @@
-"""Limits that searches of a batch share, and shares by promise, with figures by hand."""
+"""Limits that searches of a batch share, with figures by hand."""
 
 from __future__ import annotations
 
@@ -8,43 +8,11 @@ from decimal import Decimal
 import pytest
 
 from eureka_agent.batch.file import BatchSettings
-from eureka_agent.batch.limits import EnvSteps, TimeLeft, limits_on_models, shared_budget, steps_of
+from eureka_agent.batch.limits import TimeLeft, limits_on_models, shared_budget
 from eureka_agent.llm.budget import Budget, BudgetSpentError, ModelLimits
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Cost, Message
-from eureka_agent.settings import SearchSettings
-
-# 8 x 16 = 128 steps an update; 1000 steps are 8 updates = 1024
-SETTINGS = SearchSettings(
-    env_steps=1000,
-    num_envs=8,
-    horizon=16,
-    strategy="greedy",
-    iterations=3,
-    samples=4,
-    confirm=2,
-    finalists=1,
-    final_seeds=3,
-)
-
-
-def test_a_search_claims_its_generations_with_confirmations_and_finals() -> None:
-    # 4 candidates + 2 confirmations a generation but for the last, 3 finals, 2 x 3 baselines
-    assert steps_of(SETTINGS, 1) == (4 + 2 + 3 + 6) * 1024
-    assert steps_of(SETTINGS, 3) == (12 + 4 + 3 + 6) * 1024
-
-
-def test_no_generation_begins_that_would_pass_the_limit() -> None:
-    steps = EnvSteps(40 * 1024)
-    assert steps.claim("a", SETTINGS, 1) == ""  # 15
-    assert steps.claim("b", SETTINGS, 1) == ""  # 30
-    assert steps.claim("a", SETTINGS, 2) == ""  # 36
-    reason = steps.claim("b", SETTINGS, 2)  # 42
-    assert "43.0k" in reason
-    assert "max_env_steps is 41.0k" in reason
-    steps.ended("a", 10 * 1024)
-    assert steps.claim("b", SETTINGS, 2) == ""  # 10 + 21
 
 
 def test_time_ends_by_the_clock_or_the_stopwatch() -> None:
