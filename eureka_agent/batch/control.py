@@ -134,5 +134,4 @@ def _status(intents: IntentsFile, running: bool) -> dict[str, Any]:
 
 
 def _again(folder: Path) -> str:
-    """The command that goes on with a batch."""
     return command(shlex.join(["batch", str(folder / BATCH_COPY), "--folder", str(folder)]))

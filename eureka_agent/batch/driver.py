@@ -57,8 +57,6 @@ _Achieved = entries.Proposed | entries.AttemptEnded | entries.AttemptRepeated | 
 
 @dataclass(eq=False)
 class Active:
-    """A search that is under way."""
-
     search: BatchSearch
     share: Share = field(default_factory=Share)
     may_ask: asyncio.Event = field(default_factory=asyncio.Event)
@@ -69,7 +67,6 @@ class Active:
     task: asyncio.Task[None] = field(init=False)
 
     def end(self) -> None:
-        """Save what it has and end it."""
         if not self.ending:  # a second cancellation would keep it from saving
             self.task.cancel()
         self.ending = True
@@ -155,7 +152,6 @@ class BatchDriver:
         return True
 
     def obey(self) -> None:
-        """Do what was asked since the last call, and say so."""
         self.intents.read()
         if not self.intents.now.stopping and (self.folder / STOP_FILE).exists():
             self.record("", stopping=f"there is a file {STOP_FILE}", unheard=True)
@@ -278,7 +274,6 @@ class BatchDriver:
             raise LimitReachedError(reason or "its run has not ended")
 
     async def _collect(self) -> None:
-        """Forget searches that have ended."""
         for name, active in list(self.active.items()):
             active.log.tick()
             if active.task.done():

@@ -142,7 +142,6 @@ def _total(plans: Sequence[SearchPlan], at_once: int) -> SearchEstimate:
 
 
 def _limits(settings: BatchSettings, total: SearchEstimate) -> list[str]:
-    """Sentences on limits of the batch that its estimate exceeds."""
     found = []
     if settings.max_cost is not None and (total.money or 0) > settings.max_cost:
         found.append(f"max_cost ends the designing at ${settings.max_cost}")
@@ -156,7 +155,6 @@ def _limits(settings: BatchSettings, total: SearchEstimate) -> list[str]:
 
 
 def render_plan(plan: BatchPlan, folder: Path) -> RenderableType:
-    """A line for each search, and their sums."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for title in ("search", "task", "proposals", "trainings", "env steps", "time", "cost"):
         right = title in ("trainings", "env steps", "time", "cost")
@@ -181,7 +179,6 @@ def render_plan(plan: BatchPlan, folder: Path) -> RenderableType:
 
 
 def plan_as_json(file: BatchFile, plan: BatchPlan, folder: Path) -> dict[str, Any]:
-    """The plan in plain JSON types."""
     return {
         "folder": str(folder),
         "limits": file.settings.model_dump(mode="json"),

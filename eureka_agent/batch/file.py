@@ -160,8 +160,6 @@ _Values = Annotated[dict[str, Any], _given({})]
 
 
 class Override(BaseModel):
-    """Settings of the searches that match a condition."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     when: _Values
@@ -169,8 +167,6 @@ class Override(BaseModel):
 
 
 class _Matrix(BaseModel):
-    """Searches by the combinations of their settings."""
-
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     matrix: Annotated[dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]], _given({})] = {}
@@ -211,7 +207,6 @@ class BatchFile:
     """Its text, where a command made it; None for that of `path`."""
 
     def fault(self, place: Place, message: str, hint: str = "") -> FileFault:
-        """A fault with the line of its place, or of the nearest one around it."""
         return located(self.lines, place, message, hint)
 
 

@@ -51,8 +51,6 @@ ENDED = (SearchState.FINISHED, SearchState.FAILED, SearchState.CANCELLED)
 
 @dataclass(frozen=True)
 class BatchSearch:
-    """One search of a batch."""
-
     name: str
     settings: Mapping[str, Any]
     """Settings by name, as the batch file gives them, and those that were retuned."""
@@ -107,7 +105,6 @@ def _finished(run: Path, changed_ns: int, size: int) -> bool:
 
 
 def counted(states: Iterable[str]) -> str:
-    """`3 finished, 1 failed`."""
     return ", ".join(f"{number} {state}" for state, number in Counter(states).items())
 
 

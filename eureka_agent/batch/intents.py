@@ -76,8 +76,6 @@ class SearchIntent(BaseModel):
 
 
 class Intents(BaseModel):
-    """All that the file holds."""
-
     model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
     form: int = FORM
@@ -169,7 +167,6 @@ class IntentsFile:
 
     @property
     def _last(self) -> int:
-        """Number of the last event."""
         return max((event.number for event in self.now.events), default=0)
 
     def _write(self, draft: Path) -> None:

@@ -77,7 +77,6 @@ class TimeLeft:
 def shared_budget(
     settings: BatchSettings, prices: Mapping[str, Price], spent: list[Message]
 ) -> Budget | None:
-    """The budget for models of all searches; None without a limit."""
     if settings.max_cost is None and settings.max_tokens is None:
         return None
     return Budget(limits_on_models(settings), prices, spent)

@@ -89,7 +89,6 @@ class Summary:
         self._known: dict[tuple[str, SearchState, str], SummaryRow] = {}
 
     def rows(self, searches: Sequence[BatchSearch]) -> list[SummaryRow]:
-        """The rows in the order of the searches."""
         found = []
         for each in searches:
             key = each.name, each.state, each.message
@@ -153,7 +152,6 @@ def _row_of(report: RunReport, search: BatchSearch, ended: int) -> SummaryRow:
 
 
 def counts(rows: Sequence[SummaryRow]) -> dict[str, str]:
-    """Totals of a batch, by their names."""
     unknown = any(row.money is None for row in rows if row.attempts)
     money = sum((row.money or Decimal(0) for row in rows), Decimal(0))
     return {
@@ -166,7 +164,6 @@ def counts(rows: Sequence[SummaryRow]) -> dict[str, str]:
 
 
 def cells(row: SummaryRow) -> tuple[str, ...]:
-    """The row's cells as text, by `COLUMNS`."""
     trained = f"{row.trained}/{row.attempts}" if row.attempts else ""
     versus = row.why_not_normalized or wording.number(row.human_normalized)
     time = wording.duration(row.seconds) if row.seconds else ""
@@ -182,7 +179,6 @@ def by_column(row: SummaryRow) -> dict[str, str]:
 
 
 def markdown(title: str, state: str, rows: Sequence[SummaryRow]) -> str:
-    """The summary as Markdown."""
     facts = ", ".join(f"{value} {name}" for name, value in counts(rows).items())
     table = [COLUMNS, ["---"] * len(COLUMNS), *map(cells, rows)]
     lines = [f"# {title}", "", f"{state}. {facts}.", "", LEGEND, ""]
@@ -212,7 +208,6 @@ def plain_cell(value: object) -> object:
 
 
 def render_rows(rows: Sequence[SummaryRow]) -> RenderableType:
-    """The searches, a line each, and the totals."""
     table = Table(box=None, pad_edge=False, header_style="dim")
     for column in COLUMNS:
         table.add_column(column, justify="right" if column in NUMBERS else "left", no_wrap=True)
@@ -248,6 +243,5 @@ class BatchView:
         self._console.print(Text(line, style=_STYLES.get(event.kind, "")), soft_wrap=True)
 
     def rows(self, rows: Sequence[SummaryRow]) -> None:
-        """Renew the table."""
         if self._live.is_started:
             self._live.update(render_rows(rows), refresh=True)

@@ -230,7 +230,6 @@ def status(folder: str, output_format: str) -> None:
 
 
 def _say_held(facts: Mapping[str, Any], folder: str) -> None:
-    """Say that a batch is paused, or what it waits for before it ends."""
     if facts["stopping"]:
         waits_for = plural(facts["trainings"], "training")
         say(f"stopping: nothing new begins, and it ends after {waits_for} under way")
@@ -245,7 +244,6 @@ def _ask(
     search: str | None,
     changes: Mapping[str, Any] | None = None,
 ) -> None:
-    """Ask something of a batch and show how it stands then."""
     from eureka_agent.batch.control import ask_batch
     from eureka_agent.batch.folder import find_batch
 

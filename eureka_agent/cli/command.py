@@ -33,7 +33,6 @@ class Command(click.Command):
         self.groups = groups or {}
 
     def get_help(self, context: click.Context) -> str:
-        """Help with pasteable commands."""
         return pasteable(super().get_help(context))
 
     def invoke(self, context: click.Context) -> Any:
@@ -56,7 +55,6 @@ class Command(click.Command):
         return context.args
 
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options, group by group."""
         if not self.groups:
             super().format_options(context, formatter)
             return
@@ -77,12 +75,9 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of such commands."""
-
     command_class = Command
 
     def get_help(self, context: click.Context) -> str:
-        """Help with pasteable commands."""
         return pasteable(super().get_help(context))
 
     def resolve_command(
@@ -111,7 +106,6 @@ class NamedChoice(click.Choice[str]):
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> str:
-        """Check the word. Raises BadValueError."""
         if value in self.choices:
             return str(value)
         raise BadValueError(f"is {value!r}, expected {one_of(self.choices)}")
@@ -130,7 +124,6 @@ class Number(click.ParamType):
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> float:
-        """Parse the number. Raises BadValueError."""
         try:
             whole = self._kind is int and isinstance(value, str)
             number = whole_number(value) if whole else self._kind(value)
@@ -195,7 +188,6 @@ def reworded(error: click.UsageError) -> UsageError:
 
 
 def _name(parameter: click.Parameter) -> str:
-    """`--samples` or `RUN`."""
     if isinstance(parameter, click.Option):
         return max(parameter.opts, key=len)
     return parameter.human_readable_name.strip("…")

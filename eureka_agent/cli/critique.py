@@ -116,7 +116,6 @@ def _written(path: Path, verdict: Verdict) -> bool:
 
 
 def _repair_words(path: Path, verdict: Verdict, fix: bool) -> str:
-    """`reward.py: written, with 2 repairs`."""
     repairs = plural(sum(finding.code == MENDED for finding in verdict.findings), "repair")
     if not fix:
         return f"{path}: judged with {repairs}, which --fix writes into the file"
@@ -173,7 +172,6 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def render_verdict(verdict: Verdict, source: str, path: str) -> Text:
-    """All findings and a summary."""
     parts = [render_finding(finding, source, path) for finding in verdict.findings]
     severities = Counter[str](finding.severity for finding in verdict.findings)
     counts = ", ".join(plural(severities[each], each) for each in _COLOURS if severities[each])
@@ -209,7 +207,6 @@ def render_finding(finding: Finding, source: str, path: str) -> Text:
 
 
 def _outcome(verdict: Verdict) -> tuple[str, str]:
-    """The outcome and its colour."""
     return ("accepted", "green") if verdict.accepted else ("rejected", "red")
 
 

@@ -212,7 +212,6 @@ def _wall_to_try() -> Wall:
 
 
 async def _probe(wall: Wall) -> tuple[Opened, list[str]]:
-    """The worker's answer to `Open`, and errors of a dry run."""
     from eureka_agent.fleet.dry_runner import DryRunner
     from eureka_agent.fleet.jobs import Problem
     from eureka_agent.rewards import baseline
@@ -232,7 +231,6 @@ class DockerGroup(Group):
     """Commands on the Docker wall, whose hints offer no other wall."""
 
     def invoke(self, context: click.Context) -> Any:
-        """Call the command. Raises WallError."""
         try:
             return super().invoke(context)
         except WallError as error:

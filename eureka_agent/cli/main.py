@@ -52,7 +52,6 @@ class LazyGroup(Group):
         return list(COMMANDS)
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Import a command by its name."""
         if name not in COMMANDS:
             return None
         module = importlib.import_module(f"eureka_agent.cli.{COMMANDS[name][0]}")
@@ -60,7 +59,6 @@ class LazyGroup(Group):
         return found
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
@@ -126,7 +124,6 @@ def _drop_output() -> None:
 
 
 def _fail(error: EurekaError) -> NoReturn:
-    """Print an error and exit with its status."""
     from eureka_agent.text import printable
 
     parts = [("error:", "red", error.message), (" hint:", "cyan", pasteable(error.hint))]

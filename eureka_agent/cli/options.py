@@ -41,7 +41,6 @@ class Numbers(click.ParamType):
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> tuple[float, ...]:
-        """Parse the numbers. Raises BadValueError."""
         if isinstance(value, tuple):
             return value
         if not str(value).strip():
@@ -152,7 +151,6 @@ def given_settings(
 
 
 def _help_command() -> str:
-    """Help of the current command."""
     context = click.get_current_context(silent=True)
     return f"{context.info_name if context is not None else 'search'} --help"
 

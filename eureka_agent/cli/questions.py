@@ -182,7 +182,6 @@ def _cluster(settings: SearchSettings) -> Iterable[str]:
 
 
 def _models(settings: SearchSettings) -> Iterable[str]:
-    """Models with their servers and keys."""
     named = (settings.reviewer, settings.analyst, judge_of(settings))
     advisers = (name for name in named if "/" in name)
     own_server = settings.model[0].partition("/")[0] if settings.base_url else None

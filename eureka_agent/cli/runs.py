@@ -99,7 +99,6 @@ class NotConfirmedError(EurekaError):
 
 
 def _prune(words: Sequence[str], *, whole: bool, yes: bool, output_format: str) -> None:
-    """Say what may go, ask once, and remove it."""
     from eureka_agent.archive.run_folder import runs_folder
     from eureka_agent.search.pruning import prune, prune_plan, remove_leftovers
     from eureka_agent.wording import file_size
@@ -240,7 +239,6 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
 
 
 def _check_whole_run(flags: dict[str, bool], attempt: str | None) -> None:
-    """Refuse two of these flags, and one with an attempt."""
     given = [flag for flag, is_given in flags.items() if is_given]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} exclude each other", "give one of them")

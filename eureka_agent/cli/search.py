@@ -81,7 +81,6 @@ def search(
 
 
 def _print_plan(values: Mapping[str, Any], output_format: str) -> None:
-    """Print the estimate of a search."""
     import asyncio
 
     from eureka_agent.report.plan import SearchPlan, plan_to_json, render_plan

@@ -31,8 +31,6 @@ LONGEST_HOLD_UP_S = 2.0
 
 
 class Ticks(Protocol):
-    """An observer with something to show as time passes."""
-
     def tick(self) -> None:
         """Show it where it is due."""
 
@@ -74,7 +72,6 @@ class _View:
                 self._view(event)
 
     def tick(self) -> None:
-        """Show progress where it is due."""
         if not self._console.quiet:
             with self._dropping():
                 self._view.tick()
@@ -105,7 +102,6 @@ class Screen:
         self.folder: Path | None = None
 
     def __call__(self, event: BaseEntry) -> None:
-        """Pass an event on."""
         if isinstance(event, RunStarted):
             self.folder = event.run_folder
         self._log(event)

@@ -64,7 +64,6 @@ def column_name(text: str) -> str:
 
 
 def string(text: str) -> str:
-    """Text as a Python string literal in double quotes."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -247,7 +246,6 @@ def _helpers_text(order: QuaternionOrder) -> str:
 def _argument_rows(
     arguments: Iterable[str], variables: Iterable[VariableSpec]
 ) -> Iterable[dict[str, Any]]:
-    """Rows of the README's table of arguments."""
     known = {variable.name: variable for variable in variables}
     for argument in arguments:
         variable = known.get(argument.removeprefix(PREVIOUS_PREFIX))
@@ -257,6 +255,5 @@ def _argument_rows(
 
 
 def _to_be_given(arguments: Iterable[str]) -> list[str]:
-    """Variables that the user must give to the wrapper."""
     names = dict.fromkeys(argument.removeprefix(PREVIOUS_PREFIX) for argument in arguments)
     return [name for name in names if name not in ("actions", "terminated")]

@@ -81,7 +81,6 @@ def _fitting(channels: Sequence[ChannelSpec], size: int) -> Sequence[ChannelSpec
 
 
 def _outputs(description: TaskDescription, channels: Sequence[ChannelSpec]) -> dict[str, Any]:
-    """The policy's outputs by name: `action`, and `logits` for discrete actions."""
     count, choices = description.num_actions, description.action_choices
     columns = list(_columns(channels, count, "action"))
     ranges = [each.range for each in channels for _ in each.entries or ("",)] or [None] * count
@@ -121,7 +120,6 @@ def _outputs(description: TaskDescription, channels: Sequence[ChannelSpec]) -> d
 
 
 def as_json(description: dict[str, Any]) -> str:
-    """Description as indented JSON."""
     return json.dumps(description, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -152,8 +150,6 @@ ONNX, TORCHSCRIPT = "policy.onnx", "policy.pt"
 
 @dataclass(frozen=True)
 class WrittenExport:
-    """Result of an export."""
-
     attempt: str
     folder: Path
     files: tuple[Path, ...]
@@ -192,7 +188,6 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
 
 
 def _chosen(run: Run, report: RunReport, name: str | None) -> tuple[Exported, Path]:
-    """Reward to export and its policy's file."""
     policy = stored_policy(run, name)
     if name == RANDOMISED:
         # the stored one may be of an earlier winner
@@ -218,7 +213,6 @@ def _described(exported: Exported, policy: Path) -> dict[str, Any]:
 
 
 def _policies(policy: Path, description: str) -> tuple[dict[str, bytes], dict[str, str]]:
-    """The policy's files, and reasons for missing ones, by name."""
     from eureka_agent.export import policy_files
 
     files = {
@@ -261,7 +255,6 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _delete(path: Path) -> None:
-    """Delete a file of an earlier export that does not fit the new ones."""
     _storing(path.parent, lambda: path.unlink(missing_ok=True))
 
 

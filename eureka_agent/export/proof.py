@@ -87,7 +87,6 @@ def rewards_to_prove(run: Run, attempt: str | None) -> dict[str, RewardSpecifica
 
 
 def proof_settings(run: Run, env_steps: int | None) -> TrainingSettings:
-    """The settings of a training: those of the run, perhaps with other env steps."""
     values = {name: getattr(run.settings, name) for name in TrainingSettings.model_fields}
     changed = {} if env_steps is None else {"env_steps": env_steps}
     return TrainingSettings.model_validate({**values, **changed})

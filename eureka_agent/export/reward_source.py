@@ -87,7 +87,6 @@ def _read_globally(table: symtable.SymbolTable) -> set[str]:
 
 
 def _helper_imports(tree: ast.Module) -> list[ast.ImportFrom]:
-    """Imports of helper functions."""
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
     return [node for node in nodes if is_helper_module(node.module)]
 
@@ -145,7 +144,6 @@ def _end_of_head(tree: ast.Module) -> int:
 
 
 def _decorator_lines(tree: ast.Module) -> set[int]:
-    """Lines of `@torch.jit.…` decorators."""
     return {
         line
         for node in ast.walk(tree)

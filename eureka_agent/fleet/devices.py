@@ -65,7 +65,6 @@ class Device:
         return "cpu" if self.kind == "cpu" else "cuda:0"
 
     def limit(self, limits: Limits) -> Limits:
-        """The limits of a worker on this device."""
         return replace(limits, cores=self.cores, visible_gpu=self.visible_gpu)
 
 

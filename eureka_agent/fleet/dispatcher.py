@@ -52,13 +52,11 @@ class Dispatcher:
         """Deaths since a worker of the population last started."""
 
     def submit(self, job: TrainingJob) -> None:
-        """Queue a job for the next free slot."""
         self._turns.arrived(job.share, self._waiting)
         self._waiting.append(job)
         self.dispatch()
 
     def dispatch(self) -> None:
-        """Start what may start."""
         if self._closed:
             return
         wanted = {job.population for job in self._waiting if not job.share.held}
@@ -76,11 +74,9 @@ class Dispatcher:
 
     @property
     def under_way(self) -> int:
-        """Jobs that workers have."""
         return sum(len(worker.jobs) for worker in self._workers)
 
     async def drop(self, job: TrainingJob) -> None:
-        """Drop a cancelled job and give its slot to the next."""
         if job in self._waiting:
             self._waiting.remove(job)
         for worker in self._workers:

@@ -37,8 +37,6 @@ _MOST_DEATHS = 2
 
 @dataclass(eq=False)
 class _Request:
-    """A request for a score."""
-
     policy: Path
     seed: int
     episodes: int
@@ -51,7 +49,6 @@ class _Request:
     """Workers that died during its passes."""
 
     def fail(self, error: Exception) -> None:
-        """Raise `error` in the caller."""
         if not self.score.done():
             self.score.set_exception(error)
 
@@ -127,7 +124,6 @@ class Evaluator:
                 self._waiting.remove(request)
 
     async def close(self) -> None:
-        """End the workers. Callers that wait get a CancelledError."""
         self._closed = True
         for task in self._serving:
             task.cancel()

@@ -108,7 +108,6 @@ class Trainings:
 
     @property
     def busy(self) -> bool:
-        """True while a training has no result."""
         return bool(self._jobs)
 
     async def save(self, timeout_s: float) -> None:
@@ -128,7 +127,6 @@ class Trainings:
             policy.unlink(missing_ok=True)
 
     def _start(self, job: TrainingJob) -> None:
-        """Start a job from its last saved state, or from the first step."""
         job.state, job.points = None, []
         if self._snapshots is not None and (saved := self._snapshots.find(job.name)) is not None:
             job.state, job.points = saved.state, list(saved.points)
@@ -272,12 +270,10 @@ class Fleet:
             await maker.close()
 
     def dispatch(self) -> None:
-        """Start what may start, after a share was released."""
         self._dispatcher.dispatch()
 
     @property
     def under_way(self) -> int:
-        """Trainings that run or are about to."""
         return self._dispatcher.under_way
 
     async def close(self) -> None:
@@ -310,13 +306,11 @@ class Machine:
             await fleet.close()
 
     def workers(self, hardware: Hardware) -> int:
-        """Workers that train at a time on these devices."""
         if self.cluster is not None:
             return self._workers or self.cluster.places(hardware.kind)
         return self._workers or hardware.places
 
     def fleet(self, hardware: Hardware) -> Fleet:
-        """The fleet on these devices."""
         if hardware not in self._fleets:
             workers, scratch = self.workers(hardware), self._scratch / f"fleet-{len(self._fleets)}"
             devices = hardware.devices(workers)
@@ -339,11 +333,9 @@ class Machine:
             yield runner.view(f"{next(self._views)}-", timeout_s)
 
     def dispatch(self) -> None:
-        """Start the trainings that may start, after a share was released."""
         for fleet in self._fleets.values():
             fleet.dispatch()
 
     @property
     def under_way(self) -> int:
-        """Trainings that run or are about to."""
         return sum(fleet.under_way for fleet in self._fleets.values())

@@ -109,16 +109,13 @@ class TrainingJob:
 
     @property
     def key(self) -> str:
-        """Name of the job in its worker."""
         return self.command.job
 
     def resolve(self, result: TrainingResult) -> None:
-        """Give the result to the caller, unless the call has ended."""
         if not self.result.done():
             self.result.set_result(result)
 
     def raise_error(self, error: Exception) -> None:
-        """Raise an error in the caller."""
         if not self.result.done():
             self.result.set_exception(error)
 

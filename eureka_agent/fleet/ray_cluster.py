@@ -50,7 +50,6 @@ class RayHandle:
 
     @property
     def returncode(self) -> int | None:
-        """None while it runs."""
         return self._returncode
 
     async def write(self, data: bytes) -> None:
@@ -63,17 +62,14 @@ class RayHandle:
         return await self._unless_lost(self.actor.read.remote(most), b"")
 
     async def wait(self) -> int:
-        """Wait for its exit status."""
         await asyncio.shield(self._ended)
         assert self._returncode is not None
         return self._returncode
 
     def last_words(self) -> str:
-        """End of its standard error, or that its node was lost."""
         return self._words
 
     async def kill(self) -> None:
-        """End it on its node."""
         with suppress(TimeoutError):
             async with asyncio.timeout(KILL_S):
                 await self._unless_lost(self.actor.kill.remote(), None)
@@ -177,7 +173,6 @@ class RayWall:
         return starting.result()
 
     async def kill(self, handle: WorkerHandle) -> None:
-        """End a worker and its actor."""
         assert isinstance(handle, RayHandle)
         async with handle.killing:
             if not handle.killed:
@@ -207,8 +202,6 @@ class ClusterError(EurekaError):
 
 
 class Cluster:
-    """A connected cluster."""
-
     def __init__(self, ray: Any, address: str, sandbox: str) -> None:
         """`sandbox`: name of the wall on its nodes."""
         nodes = sum(node["Alive"] for node in ray.nodes())

@@ -36,8 +36,6 @@ class Started:
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a worker."""
-
     returncode: int
     last_words: str
 
@@ -105,7 +103,6 @@ class Host:
         return await self._handle.read(most)
 
     async def wait(self) -> Ended:
-        """Wait for its end."""
         assert self._handle is not None
         return Ended(await self._handle.wait(), self._handle.last_words())
 
@@ -141,7 +138,6 @@ def pack(folder: Path, most_bytes: int) -> bytes:
 
 
 def unpack(packed: bytes, folder: Path) -> None:
-    """Write the files of a packed folder."""
     folder.mkdir(parents=True)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")

@@ -33,7 +33,6 @@ class TrainingWorker:
     def __init__(
         self, population: Population, wall: Wall, scratch: Path, limits: Limits, device: Device
     ) -> None:
-        """Starts nothing yet."""
         self.population = population
         self._wall = wall
         self._scratch = scratch
@@ -54,7 +53,6 @@ class TrainingWorker:
 
     @property
     def free_slots(self) -> int:
-        """Trainings that could start at once."""
         return self.population.slots - len(self.jobs)
 
     async def start(self) -> None:
@@ -102,13 +100,11 @@ class TrainingWorker:
         await client.send(command)
 
     async def cancel(self, job: TrainingJob) -> None:
-        """Cancel a job in the worker."""
         del self.jobs[job.key]
         if self.ready and self._client is not None:
             await self._client.send(Cancel(job=job.key))
 
     async def save(self) -> None:
-        """Store the states of all trainings. A worker that ends stores none."""
         if self._client is None or not self.ready:
             return
         self._all_saved = asyncio.get_running_loop().create_future()
@@ -139,7 +135,6 @@ class TrainingWorker:
                 )
 
     async def close(self) -> None:
-        """End the process."""
         self._mark_all_saved()
         client, self._client = self._client, None
         if client is not None:

@@ -65,7 +65,6 @@ class WarmWorker:
         """The worker's answer to `Open`; None before the first `ready`."""
 
     def new_job(self, kind: str) -> str:
-        """A name for the next job."""
         return f"{kind}-{next(self._jobs)}"
 
     async def ready(self) -> WorkerClient:
@@ -128,7 +127,6 @@ class WarmWorker:
             raise
 
     async def drop(self) -> None:
-        """End the worker if there is one."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
@@ -156,8 +154,6 @@ _TIMEOUT_SECONDS = 900.0
 
 @dataclass(frozen=True)
 class FilmSubject:
-    """A policy to show."""
-
     title: str
     policy: Path
     reward: RewardSpecification | None = None
@@ -255,7 +251,6 @@ class FilmMaker:
             return answer
 
     async def close(self) -> None:
-        """End the worker."""
         if self._warming is not None:
             self._warming.cancel()
             await asyncio.wait({self._warming})
