@@ -34,7 +34,6 @@ from eureka_agent.batch.limits import (
     trouble_in,
 )
 from eureka_agent.errors import DiskFullError, EnvironmentLoadError, EurekaError, SettingsError
-from eureka_agent.fleet.devices import CPU
 from eureka_agent.fleet.fleet import Machine
 from eureka_agent.fleet.jobs import Share
 from eureka_agent.journal import entries
@@ -45,7 +44,7 @@ from eureka_agent.search.context import SearchContext
 from eureka_agent.search.resumption import is_own
 from eureka_agent.search.search import LimitReachedError
 from eureka_agent.search.session import resume, start
-from eureka_agent.settings import FREE_SETTINGS, SearchSettings, TrainingSettings, parse_settings
+from eureka_agent.settings import FREE_SETTINGS, SearchSettings, parse_settings
 from eureka_agent.wording import plural
 
 TICK_S = 0.5
@@ -196,20 +195,12 @@ class BatchDriver:
         if self.intents.now.stopping or self.intents.now.paused:
             return waiting
         while waiting and len(self.active) < self._settings.at_once:
-            waiting.remove(search := self._next(waiting))
+            search = waiting.pop(0)
             self.intents.record("running", search=search.name, under_way=True, message="")
             active = self.active[search.name] = Active(search)
             active.task = asyncio.create_task(self._search(active))
             active.task.add_done_callback(lambda task: self._changed.set())
         return waiting
-
-    def _next(self, waiting: list[BatchSearch]) -> BatchSearch:
-        """The first of the file; while as many kinds of populations as workers are under way, the
-        first that shares one of them: it fills their slots."""
-        kinds = {_kind(active.search) for active in self.active.values()}
-        if len(kinds) < self._machine.workers(CPU):
-            return waiting[0]
-        return next((search for search in waiting if _kind(search) in kinds), waiting[0])
 
     async def _search(self, active: Active) -> None:
         """Run one search and store how it ended. Raises the machine's trouble, for which it is not
@@ -313,9 +304,3 @@ def _changes(search: BatchSearch, folder: Path, trust: bool) -> dict[str, Any]:
             for name, value in search.settings.items()
             if name in FREE_SETTINGS and getattr(asked, name) != getattr(run.settings, name)
         }
-
-
-def _kind(search: BatchSearch) -> tuple[object, ...]:
-    """Settings by which two searches can share workers."""
-    names = ("env", "task", "device", *TrainingSettings.model_fields)
-    return tuple(str(search.settings.get(name)) for name in names)

@@ -14,8 +14,7 @@ from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.matrix import name_word
 from eureka_agent.cards import Card, read_card
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
-from eureka_agent.ranking import by_fitness
-from eureka_agent.records import BASELINES, Attempt, Score, Stage
+from eureka_agent.records import BASELINES, Score, Stage
 from eureka_agent.report.comparison import known_fitness, told_apart
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.search.summary import run_overview
@@ -42,8 +41,6 @@ class Cell:
     """Env steps of all trainings before the finals."""
     requests: int = 0
     """Requests to models."""
-    env_steps_to_human: int | None = None
-    """Env steps until an attempt reached the human reward's mean fitness; None where none did."""
     seconds: float = 0.0
     message: str = ""
 
@@ -159,8 +156,6 @@ def _place(name: str, tasks: Sequence[str], methods: Sequence[str]) -> tuple[str
 def _cell(report: RunReport, search: BatchSearch, place: tuple[str, str, int]) -> Cell:
     attempts = report.attempts
     best = report.best_score if search.state is SearchState.FINISHED else None
-    human = report.score("human")
-    per_training = report.settings.steps_of_a_training
     outcomes = [each.outcome for each in attempts]
     outcomes += [repeat.outcome for each in attempts for repeat in each.repeats]
     return Cell(
@@ -172,24 +167,9 @@ def _cell(report: RunReport, search: BatchSearch, place: tuple[str, str, int]) -
         sum(each.stage in (Stage.PROPOSED, Stage.ACCEPTED) for each in attempts),
         sum(found.env_steps for found in outcomes if found is not None),
         report.cost.requests,
-        _steps_to(attempts, None if human is None else human.mean, per_training),
         report.seconds,
         search.message or report.message,
     )
-
-
-def _steps_to(attempts: Sequence[Attempt], fitness: float | None, per_training: int) -> int | None:
-    """Env steps of all trainings until one reached a fitness, in the order of proposals."""
-    if fitness is None or not by_fitness(attempts):
-        return None
-    steps = 0
-    for attempt in sorted(attempts, key=lambda each: (each.iteration, each.sample, each.revision)):
-        if attempt.outcome is None:
-            continue
-        steps += per_training
-        if attempt.outcome.fitness is not None and attempt.outcome.fitness >= fitness:
-            return steps
-    return None
 
 
 def _scale(report: RunReport, task: str) -> TaskScale:

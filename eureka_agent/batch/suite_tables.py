@@ -110,10 +110,6 @@ class MethodSummary:
     """Env steps of a search before its finals, mean."""
     requests: float | None
     """Requests to models of a search, mean."""
-    env_steps_to_human: float | None
-    """Median over the searches in which an attempt reached the human reward's fitness."""
-    reached_human: int
-    """Number of these searches."""
     seconds: float | None
     """Wall time of a search in the batch, mean."""
 
@@ -140,7 +136,6 @@ def _summary(results: Results, method: str, first: str) -> MethodSummary:
         improvement = probability_of_improvement(ours, [*both.values()])
     human = {task: results.scale(task).human for task in means}
     compared = [fmean(means[task]) >= fmean(found) for task, found in human.items() if found]
-    reached = [cell.env_steps_to_human for cell in ended if cell.env_steps_to_human is not None]
     return MethodSummary(
         method=method,
         finished=len(ended),
@@ -153,17 +148,15 @@ def _summary(results: Results, method: str, first: str) -> MethodSummary:
         executable=executable_share(cells),
         env_steps=fmean(cell.env_steps for cell in ended) if ended else None,
         requests=fmean(cell.requests for cell in ended) if ended else None,
-        env_steps_to_human=statistics.median(reached) if reached else None,
-        reached_human=len(reached),
         seconds=fmean(cell.seconds for cell in ended) if ended else None,
     )
 
 
 _CSV_COLUMNS = (
     *("task", "method", "seed", "state", "mean", "fitness", "normalised", "human", "sparse"),
-    *("attempts", "trained", "env_steps", "requests", "env_steps_to_human", "seconds", "message"),
+    *("attempts", "trained", "env_steps", "requests", "seconds", "message"),
 )
-_SPARE = ("median", "executable", "env steps", "to human level", "requests", "time", "sparse")
+_SPARE = ("median", "executable", "env steps", "requests", "time", "sparse")
 """Columns that a narrow terminal leaves out."""
 _MOST_NAMES = 6
 _LONGEST_MESSAGE = 300
@@ -190,7 +183,7 @@ def method_table(found: Sequence[MethodSummary]) -> Grid:
     """A row for each method."""
     titles = (
         *("method", "searches", "median", "IQM", "P(better)", "tasks ≥ human", "executable"),
-        *("env steps", "to human level", "requests", "time"),
+        *("env steps", "requests", "time"),
     )
     rows = [
         (
@@ -200,7 +193,6 @@ def method_table(found: Sequence[MethodSummary]) -> Grid:
             f"{each.at_human} of {each.compared}" if each.compared else "",
             "" if each.executable is None else f"{each.executable:.0%}",
             "" if each.env_steps is None else wording.count(each.env_steps),
-            _to_human(each),
             "" if not each.requests else wording.count(each.requests),
             "" if each.seconds is None else wording.duration(each.seconds),
         )
@@ -291,13 +283,6 @@ def _interval(estimate: Estimate | None) -> str:
     if estimate is None:
         return ""
     return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
-
-
-def _to_human(summary: MethodSummary) -> str:
-    if summary.env_steps_to_human is None:
-        return "never" if summary.finished else ""
-    reached = f"{summary.reached_human} of {summary.finished}"
-    return f"{wording.count(summary.env_steps_to_human)} ({reached})"
 
 
 def _spread(values: Sequence[float]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from eureka_agent.conformance.check import CheckObserver, CheckResult
 
 
-ALL = "all"
-"""PATH of `--check` for every built-in environment; a folder of that name is `./all`."""
-
-
 _SLOW = (
     "reading {}: it is made, plays some random steps and is reset often; a slow one takes minutes"
 )
@@ -46,7 +42,7 @@ class NonconformingError(EurekaError):
 @click.option(
     "--check",
     metavar="PATH",
-    help="Check that the environment at PATH keeps the contract; all: every built-in one.",
+    help="Check that the environment at PATH keeps the contract.",
 )
 @click.option(
     "--time-limit",
@@ -112,7 +108,6 @@ def envs(
     eureka envs
     eureka envs ant
     eureka envs --check path/to/my_env
-    eureka envs --check all
     eureka envs --measure path/to/my_env
     eureka envs --new path/to/my_env --kind torch
     """
@@ -222,58 +217,29 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
 
 def _check(reference: str, task: str | None, limit_s: float, output_format: str) -> None:
     from eureka_agent.conformance.check import check_environment
-    from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder, list_environments
+    from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder
 
-    if reference == ALL:
-        if task is not None:
-            hint = "name one: --check ENVIRONMENT --task TASK"
-            raise UsageError("--task belongs to one environment", hint)
-        chosen = [entry.name for entry in list_environments()]
-    else:
-        if not reference.startswith(GYMNASIUM_PREFIX):
-            find_folder(reference)  # raises for one that does not exist
-        chosen = [reference]
+    if not reference.startswith(GYMNASIUM_PREFIX):
+        find_folder(reference)  # raises for one that does not exist
     as_json = output_format == "json"
-    found: dict[str, list[CheckResult]] = {}
     with foreign_code() as out:
         progress = _progress(as_json, out)
-        for name in chosen:
-            found[name] = check_environment(name, task, limit_s=limit_s, observer=progress)
-            if not as_json and not _count(found[name], "error"):
-                click.echo(f"{name} keeps the contract: {_counted(found[name])}", file=out)
-    results = [result for each in found.values() for result in each]
+        results = check_environment(reference, task, limit_s=limit_s, observer=progress)
     if as_json:
-        checks = {name: [_as_json(result) for result in each] for name, each in found.items()}
-        print_json(
-            {"environments": {name: {"checks": each} for name, each in checks.items()}}
-            if reference == ALL
-            else {"checks": checks[reference]}
-        )
-    if _count(results, "error"):
-        broken = [repr(name) for name, each in found.items() if _count(each, "error")]
+        print_json({"checks": [{**asdict(each), "passed": each.passed} for each in results]})
+    severities = [each.severity for each in results]
+    counts = {severity: severities.count(severity) for severity in ("warning", "error")}
+    found = " and ".join(plural(count, severity) for severity, count in counts.items() if count)
+    checks = plural(len(results), "check")
+    if counts["error"]:
         raise NonconformingError(
-            f"{_findings(results)} in {plural(len(results), 'check')} of {', '.join(broken)}",
+            f"{found} in {checks} of {reference!r}",
             "mend the first error first: others may follow from it, and what trains is tried when"
             " there is none",
         )
-
-
-def _as_json(result: CheckResult) -> dict[str, object]:
-    return {**asdict(result), "passed": result.passed}
-
-
-def _count(results: Sequence[CheckResult], severity: str) -> int:
-    return sum(result.severity == severity for result in results)
-
-
-def _findings(results: Sequence[CheckResult]) -> str:
-    """`1 warning and 2 errors`; empty without any."""
-    counts = {severity: _count(results, severity) for severity in ("warning", "error")}
-    return " and ".join(plural(count, severity) for severity, count in counts.items() if count)
-
-
-def _counted(results: Sequence[CheckResult]) -> str:
-    return ", ".join(filter(None, (plural(len(results), "check"), _findings(results))))
+    if not as_json:
+        told = ", ".join(filter(None, (checks, found)))
+        click.echo(f"{reference} keeps the contract: {told}")
 
 
 def _progress(silent: bool, out: TextIO) -> CheckObserver:

@@ -39,7 +39,7 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
     eureka train reward.py --env ant --final-seeds 5 --no-baselines
     """
     from eureka_agent.archive.run_folder import command_line
-    from eureka_agent.cli.critique import print_verdicts
+    from eureka_agent.cli.critique import print_verdict
     from eureka_agent.cli.watch import watch
     from eureka_agent.designer.interface import GivenDesigner, given_reward
     from eureka_agent.search.preparation import RewardRejectedError
@@ -54,7 +54,7 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
         watch(lambda observer: start(values, given, command_line(), observer), output_format)
     except RewardRejectedError as rejected:
         environment = str(values.get("env", SearchSettings.model_fields["env"].default))
-        print_verdicts({reward: rejected.verdict}, {reward: source}, environment, output_format)
+        print_verdict(rejected.verdict, reward, source, environment, output_format)
         sys.exit(rejected.exit_status)
 
 
