@@ -16,7 +16,6 @@ from eureka_agent.cli.command import FILE, Command
 from eureka_agent.cli.critique import read_reward_file, render_verdict
 from eureka_agent.cli.output import TRUST, say
 from eureka_agent.cli.questions import is_yes, line
-from eureka_agent.designer.source_tools import with_constants
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback_records import ANSWERS
 from eureka_agent.report.blocks import Block, Words
@@ -183,16 +182,6 @@ async def _edit(at: Refinement, words: Sequence[str]) -> None:
             return
 
 
-async def _set(at: Refinement, words: Sequence[str]) -> None:
-    try:
-        name, constant, text = words
-        value = float(text)
-    except ValueError:
-        what = f"expected an attempt, a constant and its value, found {' '.join(words)!r}"
-        raise EurekaError(what, "set 1-02 SPEED 2.5") from None
-    await _take(at, with_constants(board.source_of(at.run, name), {constant: value}), name)
-
-
 async def _from(at: Refinement, words: Sequence[str]) -> None:
     if len(words) != 1:
         raise EurekaError("expected a file with a reward function", "from reward.py")
@@ -235,7 +224,6 @@ _COMMANDS: dict[str, tuple[Action, str]] = {
     "best": (_best, "choose the best and the worst of the newest clips"),
     "rank terms|metrics": (_rank, "say what matters, most important first"),
     "edit [ATTEMPT]": (_edit, "change a reward in your $EDITOR"),
-    "set ATTEMPT NAME VALUE": (_set, "change one constant of a reward"),
     "from FILE": (_from, "give a reward of your own"),
     "mark ATTEMPT SECOND [NOTE]": (_mark, "mark when it went wrong; 2.5:3 is in panel 3"),
     "judge choices|fitness|model": (partial(_say, "judge", "by"), "let that rank the attempts"),
@@ -277,8 +265,6 @@ def refine(
     eureka refine latest --replay runs/20260102-101500_ant_run
     """
     from eureka_agent.archive.run_folder import reading
-    from eureka_agent.cli.conversation import Conversation
-    from eureka_agent.cli.critique import read_reward_file
     from eureka_agent.cli.questions import trust_to_resume
     from eureka_agent.cli.watch import watch
     from eureka_agent.search.refinement import replayed

@@ -101,9 +101,9 @@ def video(
             }
             for each in filmed.episodes
         ]
-        facts = {"run": opened.name, "video": str(place), "gif": str(animation)}
-        facts |= {"seconds": filmed.seconds, "notes": list(filmed.notes)}
-        print_json({**facts, "episodes": episodes_shown})
+        files = {"video": str(place), "gif": str(animation)}
+        facts = {"seconds": filmed.seconds, "notes": list(filmed.notes)}
+        print_json({"run": opened.name, **files, **facts, "episodes": episodes_shown})
         return
     for each in filmed.episodes:
         unit = opened.description.fitness_unit

@@ -20,7 +20,12 @@ from eureka_agent.search.scoring import episode_statistics
 
 
 async def rescore(
-    run: Run, policy: Path, seed: int, episodes: int, parameters: Distribution
+    run: Run,
+    policy: Path,
+    seed: int,
+    episodes: int,
+    parameters: Distribution,
+    trajectories: Path | None = None,
 ) -> Evaluation:
     """Evaluate a policy file of `run` in a worker of its own."""
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
@@ -30,7 +35,7 @@ async def rescore(
             Path(scratch),
         )
         try:
-            return await evaluator.evaluate(policy, seed, episodes, None, parameters)
+            return await evaluator.evaluate(policy, seed, episodes, trajectories, parameters)
         finally:
             await evaluator.close()
 

@@ -283,7 +283,9 @@ def test_a_search_that_no_money_is_left_for_waits_and_goes_on_with_more(
         assert states(eureka) == {"cartpole-seed0": "waiting"}
         assert output.count("cartpole-seed0: running") == 1
         assert "the limit on what models may cost left no room for a single request" in output
-        eureka("batch", "night.yaml", "--yes", "--max-cost", "5")
+        path = eureka.folder / "night.yaml"
+        path.write_text(path.read_text().replace("max_cost: 1e-06", "max_cost: 5"))
+        eureka("batch", "night.yaml", "--yes")
         assert server.requests
     assert states(eureka) == {"cartpole-seed0": "finished"}
     document = eureka.json("show", "runs/night/cartpole-seed0")
@@ -318,12 +320,12 @@ def process_events(eureka: CommandLine, search: str, kind: str) -> bool:
 def test_ctrl_c_saves_what_is_under_way(eureka: CommandLine) -> None:
     write(eureka)
     folder = str(night(eureka))
-    process = eureka.popen("batch", "night.yaml", "--folder", folder, "--retries", "1")
+    process = eureka.popen("batch", "night.yaml", "--folder", folder, "--max-time", "1h")
     wait_for(lambda: trained(eureka) >= 1, process)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert f"Go on with:  eureka batch night.yaml --folder {folder} --retries 1\n" in output
+    assert f"Go on with:  eureka batch night.yaml --folder {folder} --max-time 1h\n" in output
     assert "Traceback" not in errors
     assert set(states(eureka).values()) <= {"stopped", "finished", "waiting"}
     assert "stopped" in states(eureka).values()

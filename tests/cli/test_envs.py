@@ -8,13 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from faulty_environments import RESET, REWARD, TASK, line_of, write_lift
 
-from eureka_agent.cli.envs import envs
 from eureka_agent.resources import resource_folder
-from eureka_agent.simulation import catalogue
-from eureka_agent.simulation.catalogue import list_environments
 
 PRINTS = """
 import ctypes, os, sys
@@ -87,29 +83,6 @@ def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         *arguments,
     ]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder.parent)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["text", "json"])
-def test_all_built_in_environments_are_checked(monkeypatch: pytest.MonkeyPatch, form: str) -> None:
-    """Two of them, as each alone is checked by tests/envs."""
-    some = [entry for entry in list_environments() if entry.name in ("cartpole", "doorkey")]
-    monkeypatch.setattr(catalogue, "list_environments", lambda: some)
-    result = CliRunner().invoke(envs, ["--check", "all", "--format", form])
-    assert result.exit_code == 0, result.output
-    if form == "json":
-        found = json.loads(result.stdout)["environments"]
-        assert set(found) == {"cartpole", "doorkey"}
-        assert {check["task"] for check in found["cartpole"]["checks"]} >= {"balance", "swingup"}
-    else:
-        assert "cartpole keeps the contract: " in result.stdout
-        assert "doorkey keeps the contract: " in result.stdout
-
-
-def test_a_task_belongs_to_one_environment() -> None:
-    result = CliRunner().invoke(envs, ["--check", "all", "--task", "balance"])
-    assert result.exit_code != 0
-    assert "--task belongs to one environment" in str(result.exception)
 
 
 def test_the_check_reads_like_a_linter_and_fails_on_errors(tmp_path: Path) -> None:

@@ -65,13 +65,3 @@ def test_the_help_of_a_search_begins_with_the_ten_options_to_know() -> None:
         f"--{name.replace('_', '-')}" for name in OPTION_GROUPS[titles[0]]
     ]
     assert len(OPTION_GROUPS[titles[0]]) == 10
-
-
-@pytest.mark.parametrize("name", ["resume", "train"])
-def test_other_commands_with_settings_list_them_in_the_same_groups(name: str) -> None:
-    command = commands()[name]
-    titles = re.findall(
-        r"^([A-Z].*):$", command.get_help(click.Context(command, info_name=name)), re.MULTILINE
-    )
-    assert titles == [title for title in (*OPTION_GROUPS, OTHER_OPTIONS) if title in titles]
-    assert len(titles) >= 5

@@ -148,14 +148,11 @@ def test_a_value_of_a_gigabyte(folder: Path) -> None:
     assert "too big" in refused(folder)
 
 
-NOTICE = '{"kind": "notice", "text": "again"}'
-
-
 def test_more_rows_than_memory(folder: Path) -> None:
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 400000)"
     sql(
         folder,
-        f"{numbers} INSERT INTO journal SELECT i + 9, '', 0, 'notice', 1, '', '{NOTICE}', '' FROM n;",
+        f"{numbers} INSERT INTO messages SELECT 'k' || i, 'm', 'designer', '{{}}', '', '{{}}' FROM n;",
     )
     assert "holds more than" in refused(folder)
 

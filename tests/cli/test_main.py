@@ -34,28 +34,6 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert result.stdout.splitlines()[-1] == "[]"
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "search",
-        "resume",
-        "train",
-        "critique",
-        "evaluate",
-        "export",
-        "runs",
-        "show",
-        "envs",
-        "sandbox",
-        "doctor",
-    ],
-)
-def test_every_command_has_help(tmp_path: Path, command: str) -> None:
-    result = eureka(command, "--help", cwd=tmp_path)
-    assert result.returncode == 0
-    assert result.stdout.startswith(f"Usage: eureka {command}")
-
-
 def test_completing_a_value_imports_nothing_heavy(tmp_path: Path) -> None:
     script = (
         "import sys\nfrom eureka_agent.cli.main import main\ntry:\n    main()\nexcept SystemExit:\n"
@@ -113,8 +91,6 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
         for attempt in ("1-01", "2-03"):
             (tmp_path / "runs" / name / "attempts" / attempt).mkdir(parents=True)
         (tmp_path / "runs" / name / "archive.sqlite").touch()
-    (tmp_path / "runs" / name / "messages.jsonl").touch()  # the other run asked no model
-    assert complete("eureka", "search", "--model", "replay:2") == ["replay:20261122-100000_ant_run"]
     assert complete("eureka", "show", "") == [
         "latest",
         "20261122-100000_ant_run",

@@ -3,7 +3,6 @@ and one with the next step."""
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 
@@ -33,10 +32,6 @@ MISTAKES = {
     ),
     "search x --strategy greddy": (
         "--strategy is 'greddy', expected auto, greedy, best-of-n, islands or tree",
-        "did you mean 'greedy'?",
-    ),
-    "search x --format yml": (
-        "--format is 'yml', expected text or json",
         "see `eureka search --help`",
     ),
     "search x --hidden-sizes 64,big": (
@@ -81,9 +76,10 @@ MISTAKES = {
             " 0.3,0.6"
         ),
     ),
-    "search hover --env quadcopter --budget 10 minutes": (
-        "--budget is 10, and 'minutes' stands apart from it",
-        "write `--budget 10m`",
+    "search": (
+        "no task is given",
+        "say what the policy is to do, and where (`eureka envs` lists environments): eureka search"
+        ' "hover at the goal" --env quadcopter',
     ),
     "show": ("RUN is missing", "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]"),
     "show one two three": (
@@ -103,21 +99,13 @@ MISTAKES = {
         "`eureka runs` lists the runs there are",
     ),
     "runs --yes": ("--yes is for --prune, which is not given", "add --prune"),
-    "runs --prune --older-than soon": (
-        "--older-than is 'soon', expected a number of days or weeks",
-        "such as --older-than 30d, or 8w",
-    ),
     "runs --prune --whole": (
         "--whole without a run would remove all of them",
-        "name runs, or --older-than 30d",
+        "name the runs",
     ),
     "evaluate latest --episodes 0": (
         "--episodes is 0, expected a whole number from 1 to 100000",
         "see `eureka evaluate --help`",
-    ),
-    "envs --kind torhc --new mine": (
-        "--kind is 'torhc', expected torch, mujoco or gymnasium",
-        "did you mean 'torch'?",
     ),
     "envs ant --check folder": ("ENVIRONMENT and --check were given together", "give one of them"),
     "envs --check nowhere/at/all": ("there is no folder 'nowhere/at/all'", "check the path"),
@@ -145,7 +133,7 @@ MISTAKES = {
         "cannot read the reward function 'nothing.py': there is no such file or folder",
         "name a Python file that defines compute_reward",
     ),
-    "critique": ("REWARD is missing", "it is called as: eureka critique [OPTIONS] REWARD…"),
+    "critique": ("REWARD is missing", "it is called as: eureka critique [OPTIONS] REWARD"),
 }
 FILES = {
     "broken.yaml": "env: hopper\ntask: hop: high\n",
@@ -199,15 +187,13 @@ def test_without_a_run_it_is_said_where_runs_are_looked_for(
     assert "EUREKA_RUNS" in shown
 
 
-@pytest.mark.parametrize("command", ["list", "clean"])
 def test_a_command_about_docker_offers_no_other_wall(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
-    command: str,
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
-    assert typed(["sandbox", command], monkeypatch) == 2
+    assert typed(["sandbox", "clean"], monkeypatch) == 2
     shown = capsys.readouterr().err
     assert "error: no Docker engine runs here" in shown
     assert shown.endswith(
@@ -224,25 +210,6 @@ def test_a_task_without_its_command_is_one_for_a_search(
         == "error: there is no command 'balance the pole'\n hint: a task in plain words goes to"
         " search: eureka search 'balance the pole' --env cartpole\n"
     )
-
-
-@pytest.mark.parametrize("line", [["search"], ["search", "--format", "json"]])
-def test_a_search_for_nothing_says_what_there_is_and_starts_none(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    line: list[str],
-) -> None:
-    before = sorted(path.name for path in (folder / "runs").iterdir())
-    assert typed(line, monkeypatch) == 2
-    shown = capsys.readouterr().err
-    assert re.search(r"^  cartpole +balance, swingup$", shown, re.MULTILINE)
-    assert re.search(r"^  quadcopter +hover, approach$", shown, re.MULTILINE)
-    assert shown.endswith(
-        "error: no task is given\n hint: say what the policy is to do, and where: eureka search"
-        ' "hover at the goal" --env quadcopter\n'
-    )
-    assert sorted(path.name for path in (folder / "runs").iterdir()) == before
 
 
 def test_an_archive_that_is_no_database_is_said_without_the_library_s_words(

@@ -115,7 +115,6 @@ def test_words_choices_and_an_edit_refine_a_run(eureka: CommandLine, terminal: T
     assert "'9-99' is no trained attempt" in terminal.tell("see 9-99")
     assert "expected an attempt and a second" in terminal.tell("mark 1-01 soon")
     assert "no standing feedback 1" in terminal.tell("withdraw 1")
-    assert "is no parameter of this reward" in terminal.tell("set 1-01 NO_SUCH 3")
     assert "cannot read this" in terminal.tell('see "1-01')
     listed = terminal.tell("train")
     assert "4 trained attempts" in listed

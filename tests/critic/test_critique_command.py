@@ -103,42 +103,6 @@ def test_the_command_as_json_exits_with_0(tmp_path: Path) -> None:
     assert document["findings"] == []
 
 
-def test_folders_and_files_are_judged_by_one_worker_and_mended_on_request(tmp_path: Path) -> None:
-    folder = tmp_path / "rewards"
-    folder.mkdir()
-    (folder / "a_good.py").write_text(GOOD)
-    (folder / "b_other_name.py").write_text(GOOD.replace("compute_reward", "my_reward"))
-    (folder / "notes.txt").write_text("no reward")
-    bad = tmp_path / "bad.py"
-    bad.write_text("import os\n" + GOOD)
-    paths = [str(folder), str(bad), "--env", "cartpole"]
-    result = CliRunner().invoke(critique, paths)
-    assert result.exit_code == 1
-    assert [line.partition(": ")[0].split(" ")[0] for line in result.output.splitlines()] == [
-        "accepted",
-        "accepted",
-        "rejected",
-    ]
-    assert "b_other_name.py (M401)" in result.output
-    assert f"rejected {bad}:1 A201" in result.output
-    assert (folder / "b_other_name.py").read_text() == GOOD.replace("compute_reward", "my_reward")
-    result = CliRunner().invoke(critique, [*paths, "--fix", "--format", "json"])
-    records = json.loads(result.output)["verdicts"]
-    assert [Path(record["file"]).name for record in records] == [
-        "a_good.py",
-        "b_other_name.py",
-        "bad.py",
-    ]
-    assert [[finding["code"] for finding in record["findings"]] for record in records] == [
-        [],
-        ["M401"],
-        ["A201"],
-    ]
-    assert [record["written"] for record in records] == [False, True, False]
-    assert (folder / "b_other_name.py").read_text() == GOOD
-    assert bad.read_text() == "import os\n" + GOOD
-
-
 WITH_NUMPY = """import numpy as np
 
 def compute_reward(pole_upright):
@@ -167,11 +131,9 @@ def test_mended_on_request_it_says_so_and_the_file_runs_by_itself(tmp_path: Path
     names: dict[str, Any] = {}
     exec(reward.read_text(), names)
     assert names["compute_reward"](2.0)[0] == 2.0 * math.pi
+    reward.write_text("import os\n" + WITH_NUMPY)
     result = CliRunner().invoke(critique, [*words, "--fix"])
-    assert (
-        result.output.splitlines()[-1]
-        == f"{reward}: nothing in it has a sure repair, so it is left as it is"
-    )
+    assert (result.exit_code, reward.read_text()) == (1, "import os\n" + WITH_NUMPY)
 
 
 @pytest.mark.parametrize("content", [None, b"\xff\xfe\x00"])
@@ -197,29 +159,3 @@ def test_driver_side_modules_import_neither_torch_nor_the_simulator() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout == "[]\n"
-
-
-def test_a_file_that_cannot_be_read_is_one_line_among_others(tmp_path: Path) -> None:
-    (tmp_path / "binary.py").write_bytes(b"\xff\xfe\x00")
-    (tmp_path / "good.py").write_text(GOOD)
-    (tmp_path / "misspelt.py").write_text(GOOD.replace("pole_upright)", "pole_uprigth)", 1))
-    arguments = [
-        str(tmp_path),
-        str(tmp_path / "nowhere.py"),
-        "--env",
-        "cartpole",
-        "--sandbox",
-        "process",
-    ]
-    result = CliRunner().invoke(critique, arguments)
-    assert result.exit_code == 1
-    lines = {line.split()[1].rpartition("/")[2]: line for line in result.output.splitlines()}
-    assert lines["good.py"].startswith("accepted ")
-    assert " C303 " in lines["misspelt.py:1"]
-    assert lines["binary.py"].endswith(
-        "binary.py P100 cannot be read: it is not UTF-8 (invalid start byte at byte 0)"
-    )
-    assert lines["nowhere.py"].endswith(
-        "nowhere.py P100 cannot be read: there is no such file or folder"
-    )
-    assert len(lines) == 4

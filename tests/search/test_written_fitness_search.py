@@ -3,6 +3,7 @@ HTTP: written, shown, accepted or not, kept."""
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import os
@@ -23,8 +24,10 @@ import pytest
 from command_line import CommandLine
 from fitness_server import FitnessServer
 
+from eureka_agent.archive.artefacts import stored_policy
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_folder import open_run
+from eureka_agent.search.rescore import evaluation_summary, rescore
 
 pytestmark = pytest.mark.slow
 
@@ -182,9 +185,9 @@ def test_the_run_folder_holds_it(found: Found) -> None:
 def test_a_policy_is_scored_by_it_also_when_the_run_is_over(found: Found, tmp_path: Path) -> None:
     searcher, _ = found
     (folder,) = searcher.runs()
-    npz = tmp_path / "two.npz"
-    flags = ("--episodes", "2", "--seed", "5", "--trajectories", str(npz))
-    summary = searcher.eureka.json("evaluate", str(folder), *flags)
+    npz, run = tmp_path / "two.npz", open_run(folder, reading=True)
+    again = asyncio.run(rescore(run, stored_policy(run, None), 5, 2, {}, npz))
+    summary = evaluation_summary(again, run.description)
     by_hand = []
     with np.load(npz) as episodes:
         for name in ("worst", "best"):
@@ -198,7 +201,9 @@ def test_a_policy_is_scored_by_it_also_when_the_run_is_over(found: Found, tmp_pa
             assert episodes[f"{name}/fitness"].sum() == pytest.approx(by_hand[-1], abs=1e-5)
     assert summary["mean"] == pytest.approx(np.mean(by_hand), abs=1e-5)
     assert summary["success_rate"] == np.mean([value >= 2.5 for value in by_hand])
-    assert (summary["unit"], summary["fitness_origin"]) == ("m", BY_YES)
+    told = searcher.eureka.json("evaluate", str(folder), "--episodes", "2", "--seed", "5")
+    assert told["mean"] == summary["mean"]
+    assert (told["unit"], told["fitness_origin"]) == ("m", BY_YES)
     assert BY_YES in searcher.eureka("evaluate", str(folder), "--episodes", "1")
 
 
