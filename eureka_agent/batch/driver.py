@@ -119,9 +119,9 @@ class BatchDriver:
                 if asked.under_way:  # there was no room to store that it had ended
                     self.intents.record("stopped", search=name, under_way=False)
             while self._trouble is None:
-                waiting = self._begin_waiting()
-                self.obey()
-                if not self.active and not (self.intents.now.paused and waiting):
+                waiting, paused = self._begin_waiting(), self.intents.now.paused
+                self.obey()  # which may end the pause: then they begin in the next turn
+                if not self.active and not (paused and waiting):
                     return None
                 with suppress(TimeoutError):
                     async with asyncio.timeout(TICK_S):

@@ -110,9 +110,12 @@ async def test_a_search_that_is_cancelling_can_be_brought_back(
     await ask(driver, "cancel", "one")
     answer = await ask(driver, "resume", "one")
     assert answer["searches"]["one"] == "running"
+    cancelled = driver.active["one"]
     saved.set()
-    await ended(driver, "one")
-    assert searches_of(driver.intents, running=True)[0].state.value == "waiting"
+    async with asyncio.timeout(10):
+        while driver.active.get("one") in (None, cancelled):
+            await asyncio.sleep(0.01)
+    assert searches_of(driver.intents, running=True)[0].state.value == "running"
 
 
 async def test_a_pause_holds_trainings_and_requests_until_it_is_taken_back(
