@@ -91,7 +91,7 @@ class BatchDriver:
         self._settings, self._limits = settings, intents.now.limits
         self._machine, self._command, self._budget = machine, command, budget
         self._trust = trust
-        self._time_left = TimeLeft(settings)
+        self._time_left = TimeLeft(settings.max_time)
         self._breakers = Breakers()
         self._waiting_for_machine = MachineWait(
             machine.wall, [self.folder], partial(self.record, "machine")
@@ -158,7 +158,7 @@ class BatchDriver:
         if now.limits != self._limits:
             self._limits = now.limits
             self._settings = parse_settings(BatchSettings, now.limits, "the batch")
-            self._time_left.change(self._settings)
+            self._time_left.max_time = self._settings.max_time
             if self._budget is not None:
                 self._budget.change_limits(limits_on_models(self._settings))
             self._left_out.clear()

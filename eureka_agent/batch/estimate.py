@@ -148,7 +148,7 @@ def _limits(settings: BatchSettings, total: SearchEstimate) -> list[str]:
     tokens = total.prompt_tokens + total.reply_tokens
     if settings.max_tokens is not None and tokens > settings.max_tokens:
         found.append(f"max_tokens ends the designing at {settings.max_tokens:,} tokens")
-    left = TimeLeft(settings).limit()
+    left = TimeLeft(settings.max_time).limit()
     if left is not None and (total.seconds or 0.0) > left.seconds:
         found.append(f"it does not fit into {left.text}; the same command goes on")
     return found

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -83,21 +80,14 @@ def seconds_of(text: str) -> float | None:
     return wall_time(text, f"max_time is {text!r}", _TIME_HINT)
 
 
-def _read_by(read: Callable[[str], object], expected: str) -> AfterValidator:
-    """Refuse a text for which `read` returns None or raises SettingsError."""
-
-    def check(text: str) -> str:
-        with suppress(SettingsError):
-            if read(text) is not None:
-                return text
-        raise ValueError(expected)
-
-    return AfterValidator(check)
+def _checked_time(text: str) -> str:
+    with suppress(SettingsError):
+        if seconds_of(text) is not None:
+            return text
+    raise ValueError(f"expected a wall time: {_TIME_HINT}")
 
 
-_is_time_of_day = re.compile(r"([01]?\d|2[0-3]):[0-5]\d").fullmatch
-_Time = Annotated[str, _read_by(seconds_of, f"expected a wall time: {_TIME_HINT}")]
-_TimeOfDay = Annotated[str, _read_by(_is_time_of_day, 'expected a time of the day such as "07:30"')]
+_Time = Annotated[str, AfterValidator(_checked_time)]
 
 
 class BatchSettings(BaseModel):
@@ -114,9 +104,7 @@ class BatchSettings(BaseModel):
     max_tokens: Amount | None = Field(None, gt=0, le=10**15)
     """Tokens that they may spend."""
     max_time: _Time | None = None
-    """Wall time of one call of the command, such as 9h."""
-    until: _TimeOfDay | None = None
-    """Time of the day at which everything is saved and stopped, such as "07:30"."""
+    """Wall time of one call of the command, such as 9h; then everything is saved."""
     wait_for_machine: _Time = "2h"
     """Longest wait for room on a disk, or for a Docker engine or a GPU that is away."""
     workers: Amount = Field(0, ge=0, le=1000)
@@ -130,15 +118,6 @@ class BatchSettings(BaseModel):
     def machine_wait_s(self) -> float:
         """The longest wait for the machine, in seconds."""
         return seconds_of(self.wait_for_machine) or 0.0
-
-    def end_time(self, now: Callable[[], float] = time.time) -> float | None:
-        """The next time of the day at which the batch ends, in seconds since 1970."""
-        if self.until is None:
-            return None
-        begin = datetime.fromtimestamp(now())
-        hour, minute = map(int, self.until.split(":"))
-        end = begin.replace(hour=hour, minute=minute, second=0, microsecond=0)
-        return (end if end > begin else end + timedelta(days=1)).timestamp()
 
 
 def _given(empty: Any) -> BeforeValidator:

@@ -35,38 +35,24 @@ def cut_short(run: RunState) -> str:
 
 
 class TimeLeft:
-    """Time until the batch ends, by the clock on the wall and by a stopwatch."""
+    """Time until the batch ends, from the begin of the call."""
 
     def __init__(
-        self,
-        settings: BatchSettings,
-        clock: Callable[[], float] = time.time,
-        stopwatch: Callable[[], float] = time.monotonic,
+        self, max_time: str | None, stopwatch: Callable[[], float] = time.monotonic
     ) -> None:
-        self._clock, self._stopwatch = clock, stopwatch
-        self._began, self._called = stopwatch(), f"{datetime.fromtimestamp(clock()):%Y-%m-%d %H:%M}"
-        self._until: str | None = None
-        self._end: float | None = None
-        self.change(settings)
-
-    def change(self, settings: BatchSettings) -> None:
-        """Take over other limits. `max_time` still counts from the begin of the call."""
-        if settings.until != self._until:
-            self._until, self._end = settings.until, settings.end_time(self._clock)
-        self._seconds = None if settings.max_time is None else seconds_of(settings.max_time)
-        # by its text a search knows a limit that it has met before: that of another call is new
-        self._max_time = f"{settings.max_time} from {self._called}"
+        self.max_time = max_time
+        """May change meanwhile."""
+        self._stopwatch, self._began = stopwatch, stopwatch()
+        self._called = f"{datetime.now():%Y-%m-%d %H:%M}"
 
     def limit(self) -> TimeLimit | None:
         """Wall time that is left; None without a limit."""
-        found = []
-        if self._end is not None:
-            text = f"{datetime.fromtimestamp(self._end):%Y-%m-%d %H:%M} (until, {_OF_THE_BATCH})"
-            found.append((self._end - self._clock(), text))
-        if self._seconds is not None:
-            left = self._began + self._seconds - self._stopwatch()
-            found.append((left, f"{self._max_time} (max_time, {_OF_THE_BATCH})"))
-        return TimeLimit(min(found)[1], max(0.0, min(found)[0])) if found else None
+        if self.max_time is None:
+            return None
+        left = self._began + (seconds_of(self.max_time) or 0.0) - self._stopwatch()
+        # by its text a search knows a limit that it has met before: that of another call is new
+        text = f"{self.max_time} from {self._called} (max_time, {_OF_THE_BATCH})"
+        return TimeLimit(text, max(0.0, left))
 
     def is_up(self) -> str:
         """The limit that is reached; empty while there is time."""

@@ -302,7 +302,7 @@ def retune(folder: str, words: tuple[str, ...], output_format: str) -> None:
     """Change limits of a running batch, or settings of one SEARCH in it.
 
     \b
-    eureka batch retune nightly max_cost=30 until=08:00
+    eureka batch retune nightly max_cost=30 max_time=10h
     eureka batch retune nightly walkers-hopper-seed1 iterations=5
     """
     from eureka_agent.settings_files import read_value

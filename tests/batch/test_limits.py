@@ -13,40 +13,21 @@ from eureka_agent.llm.budget import Budget, BudgetSpentError, ModelLimits
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Cost, Message
+from eureka_agent.search.budget import TimeLimit
 
 
-def test_time_ends_by_the_clock_or_the_stopwatch() -> None:
-    clock, stopwatch = [1_000_000.0], [50.0]
-    settings = BatchSettings(max_time="10m")
-    left = TimeLeft(settings, lambda: clock[0], lambda: stopwatch[0])
-    limit = left.limit()
-    assert limit is not None
-    assert limit.seconds == 600
-    clock[0] += 10_000  # the clock jumps; max_time goes by the stopwatch
-    assert left.is_up() == ""
-    stopwatch[0] += 600
-    assert "max_time" in left.is_up()
-    until = TimeLeft(BatchSettings(until="07:30"), lambda: clock[0], lambda: stopwatch[0])
-    end = BatchSettings(until="07:30").end_time(lambda: clock[0])
-    assert end is not None
-    clock[0] = end + 1  # also after the machine has slept
-    assert "07:30" in until.is_up()
-
-
-def test_other_limits_hold_at_once_and_max_time_counts_from_the_begin_of_the_call() -> None:
-    clock, stopwatch = [1_000_000.0], [50.0]
-    left = TimeLeft(BatchSettings(max_time="10m"), lambda: clock[0], lambda: stopwatch[0])
+def test_time_ends_by_the_stopwatch_and_counts_from_the_begin_of_the_call() -> None:
+    stopwatch = [50.0]
+    left = TimeLeft("10m", lambda: stopwatch[0])
     limit = left.limit  # as a search under way has it
     stopwatch[0] += 400
-    left.change(BatchSettings(max_time="10m", max_cost=5))
-    now = limit()
-    assert now is not None
-    assert now.seconds == 200
-    left.change(BatchSettings(max_time="20m"))
-    now = limit()
-    assert now is not None
-    assert now.seconds == 800
-    left.change(BatchSettings())
+    assert limit() == TimeLimit(limit().text, 200.0)
+    assert left.is_up() == ""
+    left.max_time = "20m"
+    assert limit() == TimeLimit(limit().text, 800.0)
+    stopwatch[0] += 801
+    assert "20m from" in left.is_up()
+    left.max_time = None
     assert limit() is None
 
 

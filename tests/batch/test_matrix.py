@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from eureka_agent.batch.file import BatchFileError, BatchSettings, read_batch_file
+from eureka_agent.batch.file import BatchFileError, read_batch_file
 from eureka_agent.batch.matrix import PlannedSearch, expand
 from eureka_agent.errors import SettingsError
 
@@ -151,7 +150,6 @@ def test_a_wrong_setting_is_told_once_where_it_stands(tmp_path: Path) -> None:
         ),
         ("matrix: {fitness: [chosen]}", "a batch cannot search with fitness 'chosen'"),
         ("defaults: {samples: 3}", "it names no search"),
-        ("until: '7:99'\nmatrix: {env: [ant]}", "line 1, until: it is '7:99'"),
         ("matrix: {env: [ant]}\nskip: [{env: ant}]", "no search is left"),
         *(
             (f"groups: {{{name}: {{settings: {{env: ant}}}}}}", "a group's name has letters")
@@ -189,11 +187,3 @@ def test_bad_files_are_refused(tmp_path: Path, text: str, expected: str) -> None
     with pytest.raises((BatchFileError, SettingsError)) as caught:
         expand(read_batch_file(tmp_path / "batch.yaml"))
     assert expected in str(caught.value)
-
-
-def test_until_is_the_next_such_time_of_the_day() -> None:
-    evening = datetime(2026, 3, 5, 22, 0).timestamp()
-    night = datetime(2026, 3, 6, 1, 0).timestamp()
-    end = datetime(2026, 3, 6, 7, 30).timestamp()
-    settings = BatchSettings(until="07:30")
-    assert settings.end_time(lambda: evening) == settings.end_time(lambda: night) == end
