@@ -15,7 +15,7 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.settings import SearchSettings, parse_settings
 
 MOST_SEARCHES = 1000
-_OWN_FILES = r"batch\.(json|yaml)|defects\.log|output\.txt|stop|summary\.(csv|html|md)"
+_OWN_FILES = r"batch\.(json|yaml)|defects\.log|output\.txt|stop|summary\.(html|md)"
 """Names of files in the folder of a batch, in small letters."""
 _LONGEST_NAME, _LONGEST_WORD = 100, 40
 OF_THE_BATCH = ("workers", "cluster", "sandbox")

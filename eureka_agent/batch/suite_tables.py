@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import statistics
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +16,6 @@ from scipy.stats import trim_mean
 from eureka_agent import wording
 from eureka_agent.batch.folder import UNDER_WAY, SearchState
 from eureka_agent.batch.suite_results import Cell, Results, executable_share
-from eureka_agent.batch.summary import plain_cell
 from eureka_agent.report.blocks import Block, Document, Grid, Items, NextStep, Section, Words
 from eureka_agent.text import one_line
 
@@ -152,10 +149,6 @@ def _summary(results: Results, method: str, first: str) -> MethodSummary:
     )
 
 
-_CSV_COLUMNS = (
-    *("task", "method", "seed", "state", "mean", "fitness", "normalised", "human", "sparse"),
-    *("attempts", "trained", "env_steps", "requests", "seconds", "message"),
-)
 _SPARE = ("median", "executable", "env steps", "requests", "time", "sparse")
 """Columns that a narrow terminal leaves out."""
 _MOST_NAMES = 6
@@ -215,25 +208,6 @@ def task_table(results: Results) -> Grid:
     return _without_empty(titles, rows)
 
 
-def as_csv(results: Results) -> str:
-    """All searches with all numbers in full."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, _CSV_COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for cell in results.cells:
-        scale = results.scale(cell.task)
-        values = {
-            **asdict(cell),
-            "mean": cell.mean,
-            "fitness": " ".join(map(str, cell.fitness)),
-            "normalised": scale.normalised(cell.mean),
-            "human": statistics.fmean(scale.human) if scale.human else None,
-            "sparse": statistics.fmean(scale.sparse) if scale.sparse else None,
-        }
-        writer.writerow({name: plain_cell(values[name]) for name in _CSV_COLUMNS})
-    return stream.getvalue()
-
-
 def as_json(results: Results) -> dict[str, Any]:
     """Summaries, scales and searches in plain JSON types."""
     scales = [results.scale(task) for task in results.tasks]
@@ -241,7 +215,12 @@ def as_json(results: Results) -> dict[str, Any]:
         "methods": [asdict(each) for each in summaries(results)],
         "tasks": [{**asdict(scale), "denominator": scale.denominator} for scale in scales],
         "searches": [
-            {**asdict(cell), "mean": cell.mean, "executable": cell.executable}
+            {
+                **asdict(cell),
+                "mean": cell.mean,
+                "normalised": results.scale(cell.task).normalised(cell.mean),
+                "executable": cell.executable,
+            }
             for cell in results.cells
         ],
     }

@@ -1,12 +1,10 @@
-"""Summary of a batch: a row for each search, for the terminal and as Markdown, CSV and HTML."""
+"""Summary of a batch: a row for each search, for the terminal and as Markdown and HTML."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
@@ -102,7 +100,6 @@ class Summary:
         """Write all summaries. `state`: the batch's state in words."""
         rows, title = self.rows(searches), self._folder.name
         write_text(self._folder / "summary.md", markdown(title, state, rows))
-        write_text(self._folder / "summary.csv", as_csv(rows))
         page = batch_page(title, state, counts(rows), rows, NUMBERS, by_column, LEGEND)
         write_text(self._folder / "summary.html", page)
         return rows
@@ -189,22 +186,6 @@ def markdown(title: str, state: str, rows: Sequence[SummaryRow]) -> str:
 
 def _messages(rows: Sequence[SummaryRow]) -> list[tuple[str, str]]:
     return [(row.search, one_line(row.message, _LONGEST_TEXT)) for row in rows if row.message]
-
-
-def as_csv(rows: Sequence[SummaryRow]) -> str:
-    """The summary as CSV, with all numbers in full."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(field.name for field in fields(SummaryRow))
-    writer.writerows(map(plain_cell, asdict(row).values()) for row in rows)
-    return stream.getvalue()
-
-
-def plain_cell(value: object) -> object:
-    """A cell that no spreadsheet takes for a formula."""
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@"):
-        return f"'{value}"
-    return "" if value is None else value
 
 
 def render_rows(rows: Sequence[SummaryRow]) -> RenderableType:

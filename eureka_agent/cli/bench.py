@@ -16,7 +16,7 @@ from eureka_agent.invocation import command
 if TYPE_CHECKING:
     from eureka_agent.batch.suite import Suite
 
-RESULTS, TABLES = "results.csv", "bench.md"
+TABLES = "bench.md"
 
 
 @click.command(cls=Command)
@@ -100,14 +100,13 @@ def _show(suite: Suite, folder: Path, again: str, output_format: str) -> None:
     from eureka_agent.archive.files import write_text
     from eureka_agent.batch.suite_results import read_results
     from eureka_agent.batch.suite_searches import task_case
-    from eureka_agent.batch.suite_tables import as_csv, as_json, document
+    from eureka_agent.batch.suite_tables import as_json, document
     from eureka_agent.report.markdown import document_markdown
     from eureka_agent.report.terminal import list_console, render_sections
 
     names = [task_case(task)["name"] for task in suite.tasks]
     found = read_results(folder, names, list(suite.methods))
     told = document(found, f"Benchmark {suite.name}", again)
-    write_text(folder / RESULTS, as_csv(found))
     write_text(folder / TABLES, document_markdown(told))
     if output_format == "json":
         print_json({"suite": suite.name, "folder": str(folder), **as_json(found)})
@@ -117,4 +116,4 @@ def _show(suite: Suite, folder: Path, again: str, output_format: str) -> None:
         console.print(told.title, "", *render_sections(told.sections), sep="\n", highlight=False)
     else:
         say(document_markdown(told))
-    say(f"{folder / TABLES}, {RESULTS}")
+    say(str(folder / TABLES))
