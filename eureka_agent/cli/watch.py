@@ -6,9 +6,9 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -30,15 +30,6 @@ LONGEST_HOLD_UP_S = 2.0
 """Seconds that a stop waits for a step of the search that blocks the event loop."""
 
 
-class Ticks(Protocol):
-    def tick(self) -> None:
-        """Show it where it is due."""
-
-
-class Shows(Ticks, AbstractContextManager[Any], Protocol):
-    """A view that is on the screen within its block."""
-
-
 class LastingConsole(CleanConsole):
     """A console that writes to nowhere once its reader is gone: `| head`, a closed terminal."""
 
@@ -49,16 +40,17 @@ class LastingConsole(CleanConsole):
             os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
 
 
-class _View:
-    """The progress view as long as its output has a reader; without one the search goes on."""
+class Screen:
+    """Log and progress view of a search, which can make room for a question. A search whose output
+    has lost its reader goes on without a view."""
 
-    def __init__(self, console: LastingConsole) -> None:
+    def __init__(self, console: LastingConsole, log: LogFile | None = None) -> None:
         from eureka_agent.report.live import progress_view
 
-        self._console = console
-        self._view = progress_view(console)
+        self._console, self._log, self._view = console, log, progress_view(console)
+        self.folder: Path | None = None
 
-    def __enter__(self) -> _View:
+    def __enter__(self) -> Screen:
         self._view.__enter__()
         return self
 
@@ -67,22 +59,28 @@ class _View:
             self._view.__exit__(*exception)
 
     def __call__(self, event: BaseEntry) -> None:
+        if isinstance(event, RunStarted):
+            self.folder = event.run_folder
+        if self._log is not None:
+            self._log(event)
         if not self._console.quiet:
             with self._dropping():
                 self._view(event)
 
-    def tick(self) -> None:
-        if not self._console.quiet:
-            with self._dropping():
-                self._view.tick()
+    async def tick(self) -> None:
+        """Show progress where it is due, every second: a search that waits has no entries."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            if self._log is not None:
+                self._log.tick()
+            if not self._console.quiet:
+                with self._dropping():
+                    self._view.tick()
 
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Free the terminal in the block."""
-        if self._console.quiet:
-            yield
-            return
-        with self._view.paused():
+        with nullcontext() if self._console.quiet else self._view.paused():
             yield
 
     @contextmanager
@@ -91,29 +89,6 @@ class _View:
             yield
         except OSError:  # a pipe without a reader, a terminal that was closed
             self._console.on_broken_pipe()
-
-
-class Screen:
-    """Log and view of a search, which can make room for a question."""
-
-    def __init__(self, log: LogFile, view: _View) -> None:
-        self._log, self._view = log, view
-        self.paused = view.paused
-        self.folder: Path | None = None
-
-    def __call__(self, event: BaseEntry) -> None:
-        if isinstance(event, RunStarted):
-            self.folder = event.run_folder
-        self._log(event)
-        self._view(event)
-
-
-async def _tick(*observers: Ticks) -> None:
-    """Call the observers every second: a search that waits has no entries."""
-    while True:
-        await asyncio.sleep(TICK_S)
-        for observer in observers:
-            observer.tick()
 
 
 @contextmanager
@@ -163,10 +138,9 @@ def watch(
     from eureka_agent.search.summary import run_report
 
     console = LastingConsole(stderr=output_format == "json")
-    log, view = LogFile(), _View(console)
-    screen = Screen(log, view)
+    screen = Screen(console, LogFile())
     try:
-        finished = run_shown(lambda: work(screen), view, log)
+        finished = _run_shown(lambda: work(screen), screen)
     except KeyboardInterrupt:
         if screen.folder is not None:
             with suppress(OSError):  # the terminal may be gone
@@ -199,14 +173,10 @@ def run_stoppable(work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
         raise KeyboardInterrupt from None
 
 
-def run_shown(
-    work: Callable[[], Coroutine[Any, Any, ResultT]], view: Shows, *logs: LogFile
-) -> ResultT:
-    """Run a coroutine in the view, with ticks, until it ends or a signal cancels it."""
-
+def _run_shown(work: Callable[[], Coroutine[Any, Any, ResultT]], screen: Screen) -> ResultT:
     async def shown() -> ResultT:
-        with view:
-            ticking = asyncio.create_task(_tick(view, *logs))
+        with screen:
+            ticking = asyncio.create_task(screen.tick())
             try:
                 return await work()
             finally:
@@ -224,9 +194,9 @@ def follow(folder: Path) -> None:
 
     open_run(folder, reading=True).archive.close()  # raises for a damaged folder
     console = LastingConsole()
-    view = _View(console)
+    screen = Screen(console)
     try:
-        run_shown(Follower(folder, view).follow, view)
+        _run_shown(Follower(folder, screen).follow, screen)
     except KeyboardInterrupt:
         with suppress(OSError):
             say("No longer watched; the search goes on.")
