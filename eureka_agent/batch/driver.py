@@ -49,9 +49,7 @@ from eureka_agent.wording import plural
 
 TICK_S = 0.5
 _PERMANENT = (SettingsError, EnvironmentLoadError)
-"""Errors that another try does not mend."""
 _Achieved = entries.Proposed | entries.AttemptEnded | entries.AttemptRepeated | entries.FinalTrained
-"""Entries on what is not to be done again."""
 
 
 @dataclass(eq=False)
@@ -59,7 +57,6 @@ class Active:
     search: BatchSearch
     share: Share = field(default_factory=Share)
     may_ask: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set while models may be asked."""
     log: LogFile = field(default_factory=LogFile)
     ending: bool = False
     """True once it saves what it has."""

@@ -46,7 +46,6 @@ class BatchPlan:
     total: SearchEstimate
     """Wall time is that of searches which share the machine."""
     notes: tuple[str, ...]
-    """Sentences on limits, and on what the estimates assume."""
 
 
 def not_begun(searches: Iterable[PlannedSearch], folder: Path) -> list[PlannedSearch]:

@@ -102,7 +102,6 @@ class BatchSettings(BaseModel):
     max_cost: Decimal | None = Field(None, gt=0, le=1_000_000_000)
     """US dollars that all searches together may spend on models."""
     max_tokens: Amount | None = Field(None, gt=0, le=10**15)
-    """Tokens that they may spend."""
     max_time: _Time | None = None
     """Wall time of one call of the command, such as 9h; then everything is saved."""
     wait_for_machine: _Time = "2h"
@@ -112,7 +111,6 @@ class BatchSettings(BaseModel):
     cluster: Annotated[str, AfterValidator(checked_cluster)] = "off"
     """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
-    """Wall around generated code."""
 
     @property
     def machine_wait_s(self) -> float:
@@ -135,7 +133,6 @@ def _checked_name(name: str) -> str:
 
 
 _Values = Annotated[dict[str, Any], _given({})]
-"""Settings by name."""
 
 
 class Override(BaseModel):

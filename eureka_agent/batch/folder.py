@@ -28,7 +28,6 @@ from eureka_agent.wording import plural, value_text
 
 STOP_FILE = "STOP"
 BATCH_COPY = "batch.yaml"
-"""Copy of the batch file, as it was last started."""
 
 
 class SearchState(StrEnum):

@@ -70,9 +70,7 @@ class SearchIntent(BaseModel):
     failed: bool = False
     """True after its last try."""
     tries: int = Field(0, ge=0)
-    """Failed tries."""
     message: _Text = ""
-    """Its last error, or why it waits."""
 
 
 class Intents(BaseModel):
@@ -104,7 +102,6 @@ class IntentsFile:
         self.folder, self._path = folder, folder / BATCH_FILE
         self.now = Intents()
         self.observer: Callable[[BatchEvent], None] = lambda event: None
-        """Gets each further event."""
         self._stamp: tuple[int, int, int] | None = None
         if not make or self._path.exists():
             self.read()

@@ -41,7 +41,6 @@ class TimeLeft:
         self, max_time: str | None, stopwatch: Callable[[], float] = time.monotonic
     ) -> None:
         self.max_time = max_time
-        """May change meanwhile."""
         self._stopwatch, self._began = stopwatch, stopwatch()
         self._called = f"{datetime.now():%Y-%m-%d %H:%M}"
 

@@ -16,12 +16,9 @@ from eureka_agent.settings import SearchSettings, parse_settings
 
 MOST_SEARCHES = 1000
 _OWN_FILES = r"batch\.(json|yaml)|defects\.log|output\.txt|stop|summary\.(html|md)"
-"""Names of files in the folder of a batch, in small letters."""
 _LONGEST_NAME, _LONGEST_WORD = 100, 40
 OF_THE_BATCH = ("workers", "cluster", "sandbox")
-"""Settings that all searches of a batch share."""
 AT_THE_TOP = "at the top of the file"
-"""Place of these settings, in a hint."""
 CASE_NAME = "name"
 """Key of a case in a matrix whose value is its word in the names of searches."""
 
@@ -34,9 +31,7 @@ class PlannedSearch:
     values: dict[str, Any]
     """Settings by name, as a search's settings file has them."""
     places: Mapping[str, Place] = field(compare=False, hash=False)
-    """Place of each setting in the file."""
     place: Place = ()
-    """The group's place."""
 
 
 def expand(file: BatchFile) -> tuple[PlannedSearch, ...]:

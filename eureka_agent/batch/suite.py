@@ -54,26 +54,21 @@ class Suite(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = ""
-    """Name of its file."""
     description: str = ""
-    """One line for the list of suites."""
     tasks: tuple[Annotated[Any, AfterValidator(_checked_task)], ...] = ()
     """Each `env` or `env:task`, or settings: `{env: ant, task: run, env_steps: 300000}`."""
     methods: dict[Annotated[str, AfterValidator(_checked_name)], dict[str, Any]] = Field(
         min_length=1
     )
-    """Settings of each method by its name."""
     seeds: Amount = Field(3, ge=1, le=100, strict=True)
     """Searches of each method on each task."""
     trainings: Amount = Field(20, ge=1, le=10_000, strict=True)
     """Trainings of one search before its finals, confirmations included: the same for every
     method, so that all take equal env steps."""
     settings: dict[str, Any] = Field(default_factory=dict)
-    """Settings of all searches."""
     batch: dict[str, Any] = Field(default_factory=dict)
     """Settings of the batch, such as `max_time`."""
     path: str = Field("", exclude=True)
-    """Path of its file."""
     lines: Mapping[Place, int] = Field(default_factory=dict, exclude=True)
     """Line of every key and list member in its file, from 1."""
 

@@ -34,13 +34,11 @@ class Cell:
     attempts: int = 0
     """First proposals and their revisions."""
     trained: int = 0
-    """Attempts whose training ended."""
     pending: int = 0
     """Attempts that are judged, trained or wait for it."""
     env_steps: int = 0
     """Env steps of all trainings before the finals."""
     requests: int = 0
-    """Requests to models."""
     seconds: float = 0.0
     message: str = ""
 

@@ -93,16 +93,13 @@ class MethodSummary:
     """Searches that ended with a final score, of `searches`."""
     searches: int
     median: Estimate | None
-    """Human-normalised score: the median over tasks."""
     iqm: Estimate | None
-    """The mean of the middle half of all searches."""
     improvement: Estimate | None
     """Probability of improvement over the first method; None for that one."""
     at_human: int
     """Tasks whose mean is at least the human reward's, of `compared`."""
     compared: int
     executable: float | None
-    """Share of attempts whose training came to its end."""
     env_steps: float | None
     """Env steps of a search before its finals, mean."""
     requests: float | None

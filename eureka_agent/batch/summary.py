@@ -57,7 +57,6 @@ class SummaryRow:
     generations: str = ""
     """Generations that have ended, of how many: `2/3`."""
     trained: int = 0
-    """Attempts that were trained to their end."""
     attempts: int = 0
     best: str = ""
     best_fitness: float | None = None

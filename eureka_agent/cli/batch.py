@@ -278,7 +278,6 @@ _REQUESTS = {
         "eureka batch stop nightly",
     ),
 }
-"""Help of the commands that ask something of a batch, and examples, by action."""
 
 
 def _add_request(action: str, text: str, examples: str) -> None:

@@ -23,7 +23,6 @@ from eureka_agent.wording import plural
 
 REJECTED = 1
 MENDED = "M401"
-"""Code of the notes on repairs."""
 UNKNOWN_VARIABLE = "C303"
 """Code of an argument that is none of the environment's variables."""
 

@@ -26,7 +26,6 @@ CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
 
 
 COMPLETED = {"env": completing.environments, "task": completing.tasks, "model": completing.models}
-"""Completion of settings without choices."""
 
 
 class Numbers(click.ParamType):
@@ -173,4 +172,3 @@ _GROUPS = {
     ),
 }
 OPTION_GROUPS = {title: names.split() for title, names in _GROUPS.items()}
-"""Groups of settings in the `--help` of a search or a training."""

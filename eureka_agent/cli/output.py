@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from eureka_agent.journal.entries import BaseEntry
 
 _LEAST_COLUMNS = 20
-"""Narrowest width that is believed."""
 
 
 def color() -> bool | None:

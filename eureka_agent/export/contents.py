@@ -75,7 +75,6 @@ def batch_shape(shape: tuple[int, ...]) -> str:
 README = "README.md"
 HELPERS_FILE = f"{HELPERS_MODULE}.py"
 MARKER = "written by eureka export"
-"""Mark in the first line of an export's README."""
 _GYMNASIUM_PREFIX = "gymnasium:"
 _OF_EVERY_GYMNASIUM_RUN = ("actions", "terminated", "succeeded", "observation")
 """Variables of `gymnasium:<id>` that are not in `info`."""

@@ -29,7 +29,6 @@ from eureka_agent.report.run_report import RunReport
 
 FORMAT = "eureka-policy-1"
 _CLIP = 10.0
-"""Bound of the policy's normalised observations."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,6 @@ class WrittenExport:
     folder: Path
     files: tuple[Path, ...]
     missing: dict[str, str]
-    """Reasons for missing files, by name."""
 
 
 def default_folder(run: Path, attempt: str | None) -> Path:

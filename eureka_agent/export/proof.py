@@ -40,7 +40,6 @@ from eureka_agent.search.summary import best_attempt
 from eureka_agent.settings import TrainingSettings
 
 PROOF = "proof"
-"""Folder in a run."""
 _SLOWER = 20.0
 """Times a training may take what it took here, beside the run's own limit."""
 

@@ -36,7 +36,6 @@ class Dispatcher:
         self._scratch = scratch
         self._limits = limits
         self._held = dict.fromkeys(devices, 0)
-        """Workers on each device."""
         self._most_workers = workers
         self._waiting: list[TrainingJob] = []
         self._turns = Turns()

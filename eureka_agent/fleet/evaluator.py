@@ -46,7 +46,6 @@ class _Request:
     alone: bool = False
     """True after a shared pass failed without a hint at the faulty policy."""
     deaths: int = 0
-    """Workers that died during its passes."""
 
     def fail(self, error: Exception) -> None:
         if not self.score.done():
@@ -82,10 +81,8 @@ class Evaluator:
         self._waiting: deque[_Request] = deque()
         """Requests that no worker has taken."""
         self._work = asyncio.Event()
-        """Set while requests wait."""
         self._closed = False
         self._start_s = 0.0
-        """Duration of the last start."""
         self._evaluation_s = 0.0
         """Duration of the last pass, per policy."""
 

@@ -35,7 +35,6 @@ from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.wall import Limits, Wall, shared_limits
 
 _MAX_RETRIES = 1
-"""Restarts of a job after its worker's death."""
 _MOST_LOST_GPUS = 3
 """Restarts of a job after a GPU failed under it. The next worker may get another GPU."""
 
@@ -47,7 +46,6 @@ class Trainings:
 
     _dispatcher: Dispatcher
     _order: itertools.count[int]
-    """Numbers the jobs of all searches."""
     _population: Population
     _snapshots: SnapshotStore | None
     _on_progress: ProgressObserver
@@ -56,7 +54,6 @@ class Trainings:
     _share: Share = field(default_factory=Share)
     _jobs: set[TrainingJob] = field(default_factory=set)
     _policies: list[Path] = field(default_factory=list)
-    """Policy files of all results."""
 
     async def train(
         self,

@@ -19,7 +19,6 @@ class Problem:
     """An environment and a task. Workers of one problem can replace each other."""
 
     environment: str
-    """As `--env` names it."""
     task: str | None = None
     """None: the environment's first."""
     fitness: WrittenFitness | None = None
@@ -55,7 +54,6 @@ class Population:
     snapshot_s: float = SNAPSHOT_SECONDS
     """Seconds between two saved states of a training, the most that a kill costs."""
     kernels: Path | None = None
-    """Folder of the environment's compiled kernels, on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,6 @@ class TrainingResult:
     `"worker-died"`, `"fault"`; empty for an outcome."""
     failure_reason: str = ""
     retries: int = 0
-    """Restarts after a worker's death."""
     timers: dict[str, float] = field(default_factory=dict)
     """Wall seconds of its worker so far, by part: physics, policy, reward, update, rest."""
 
@@ -98,9 +95,7 @@ class TrainingJob:
     on_worker_death: Callable[[TrainingJob, WorkerDiedError], None]
     """Gets the job and the error; restarts it or gives it up."""
     on_rung: RungObserver | None = None
-    """Gets the policies at the command's rungs."""
     share: Share = field(default_factory=Share)
-    """Share of its search."""
     points: list[CurvePoint] = field(default_factory=list)
     state: Path | None = None
     """Saved state to resume from, at the end of `points`."""

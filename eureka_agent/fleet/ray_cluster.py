@@ -45,7 +45,6 @@ class RayHandle:
         self._words = ""
         self.killed = False
         self.killing = asyncio.Lock()
-        """Held while the wall ends it."""
         self._ended = asyncio.create_task(self._watch())
 
     @property
@@ -110,7 +109,6 @@ class RayWall:
         self._inner = inner
         self.name = f"{inner} on the nodes of a Ray cluster"
         self._running = 0
-        """Workers that run or start."""
 
     def places(self, kind: str) -> int:
         """Cores (`"cpu"`) or GPUs (`"cuda"`) that the cluster has now."""
@@ -208,7 +206,6 @@ class Cluster:
         self.name = f"the Ray cluster at {address} ({plural(nodes, 'node')})"
         self.wall = RayWall(ray, sandbox)
         self.gpus = self.wall.places("cuda")
-        """Number of GPUs when it was opened."""
 
     def places(self, kind: str) -> int:
         """Workers that train at a time on `"cpu"` or `"cuda"`."""

@@ -27,7 +27,6 @@ class Started:
     """A started worker, or why there is none."""
 
     node: str
-    """Name of the node."""
     places: Mapping[str, str]
     """Paths of the user's folders on the node, by those on the driver's machine."""
     error: str = ""

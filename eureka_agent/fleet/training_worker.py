@@ -21,7 +21,6 @@ from eureka_agent.sandbox.wall import Limits, Wall
 from eureka_agent.sandbox.worker_faults import raised_by, stuck
 
 MOST_POLICIES = 100
-"""Policies that a worker may send for one training."""
 _ITERATION_SHARE = 0.7
 """Share of the timeout for the environment steps of one iteration, so that the worker can still
 report where it hangs."""
@@ -49,7 +48,6 @@ class TrainingWorker:
         self.jobs: dict[str, TrainingJob] = {}
         """Jobs reserved or sent and without a result, by key."""
         self.ready = False
-        """True once jobs can be sent."""
 
     @property
     def free_slots(self) -> int:
