@@ -15,8 +15,7 @@ from training_pool import TrainingPool
 
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.jobs import Problem, TrainingJob, TrainingResult
+from eureka_agent.fleet.jobs import TrainingJob, TrainingResult
 from eureka_agent.records import CurvePoint
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings
@@ -285,21 +284,3 @@ async def test_an_environment_that_is_not_there_reaches_everyone_who_waits(
     assert all(
         isinstance(result, EurekaError) and "'cartpol'" in result.message for result in results
     )
-
-
-async def test_a_policy_has_one_score_for_a_seed(tmp_path: Path, alone: TrainingResult) -> None:
-    assert alone.policy is not None
-    evaluator = Evaluator(ProcessWall(), Problem("cartpole", "balance"), tmp_path / "scratch")
-    try:
-        first = await evaluator.evaluate(alone.policy, 3, 8, tmp_path / "trajectories.npz")
-        again = await evaluator.evaluate(alone.policy, 3, 8)
-        other = await evaluator.evaluate(alone.policy, 4, 8)
-        (tmp_path / "broken.safetensors").write_bytes(b"not a policy")
-        with pytest.raises(EurekaError, match="policy"):
-            await evaluator.evaluate(tmp_path / "broken.safetensors", 3, 8)
-    finally:
-        await evaluator.close()
-    assert first == again != other
-    assert len(first.episodes) == 8
-    assert (tmp_path / "trajectories.npz").stat().st_size > 0
-    assert not any((tmp_path / "scratch").iterdir())
