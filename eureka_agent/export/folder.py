@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -173,10 +175,12 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     files = {name: text.encode() for name, text in texts.items()} | policies
     made = not folder.exists()
     try:
-        for name in (*missing, *{HELPERS_FILE}.difference(texts)):
-            _delete(folder / name)
-        for name, content in files.items():
-            _write(folder / name, content)
+        with _storing(folder):
+            # of an earlier export, which do not fit the new ones
+            for name in (*missing, *{HELPERS_FILE}.difference(texts)):
+                (folder / name).unlink(missing_ok=True)
+            for name, content in files.items():
+                write_file(folder / name, partial(_fill, content))
     except BaseException:
         if made:
             shutil.rmtree(folder, ignore_errors=True)
@@ -202,11 +206,8 @@ def _chosen(run: Run, report: RunReport, name: str | None) -> tuple[Exported, Pa
 def _described(exported: Exported, policy: Path) -> dict[str, Any]:
     from eureka_agent.export.policy_files import statistics
 
-    names = {
-        "run": exported.report.run_name,
-        "attempt": exported.attempt.id,
-        "task": exported.report.sentence,
-    }
+    report = exported.report
+    names = {"run": report.run_name, "attempt": exported.attempt.id, "task": report.sentence}
     return policy_description(exported.description, statistics(policy), names)
 
 
@@ -229,10 +230,10 @@ def _check_folder(folder: Path) -> None:
         raise RunFolderError(
             f"cannot write the export to {str(folder)!r}: it is a file", "name a folder with --out"
         )
-    entries: list[Path] = []
     if not folder.exists():
         return
-    _storing(folder, lambda: entries.extend(folder.iterdir()))
+    with _storing(folder):
+        entries = [*folder.iterdir()]
     if not (_is_export(folder) or all(_is_export(entry) for entry in entries)):
         raise RunFolderError(
             f"{str(folder)!r} is not empty and no earlier export, so nothing was written to it",
@@ -248,18 +249,15 @@ def _is_export(folder: Path) -> bool:
         return False
 
 
-def _write(path: Path, content: bytes) -> None:
-    _storing(path.parent, lambda: write_file(path, lambda draft: draft.write_bytes(content)))
+def _fill(content: bytes, draft: Path) -> None:
+    draft.write_bytes(content)
 
 
-def _delete(path: Path) -> None:
-    _storing(path.parent, lambda: path.unlink(missing_ok=True))
-
-
-def _storing(folder: Path, action: Callable[[], object]) -> None:
-    """Run an action on the disk. Raises RunFolderError with a hint for exports."""
+@contextmanager
+def _storing(folder: Path) -> Iterator[None]:
+    """Faults of the disk in the block become RunFolderErrors with a hint for exports."""
     try:
-        action()
+        yield
     except (OSError, RunFolderError) as error:
         cause = error if isinstance(error, OSError) else error.__cause__
         reason = system_reason(cause) if isinstance(cause, OSError) else str(cause or error)
