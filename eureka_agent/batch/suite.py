@@ -147,8 +147,7 @@ def environments_in(folder: Path) -> tuple[dict[str, Any], ...]:
 def with_choices(
     suite: Suite, envs: Path | None, tasks: Sequence[str], seeds: int | None, models: Sequence[str]
 ) -> Suite:
-    """The suite with some parts replaced by what a user chose. It is no more as its file has it,
-    so its faults have no lines."""
+    """The suite with some parts replaced by what a user chose, which have no line in its file."""
     changes: dict[str, Any] = {}
     if envs is not None:
         changes["tasks"] = environments_in(envs)
@@ -158,4 +157,9 @@ def with_choices(
         changes["seeds"] = seeds
     if models:
         changes["settings"] = {**suite.settings, "model": list(models)}
-    return suite.model_copy(update={**changes, "lines": {}}) if changes else suite
+    lines = {
+        place: line
+        for place, line in suite.lines.items()
+        if place[0] not in changes or (place[0] == "settings" and place[1:2] != ("model",))
+    }
+    return suite.model_copy(update={**changes, "lines": lines})

@@ -184,7 +184,8 @@ def _attempts_in(feedback: Feedback) -> set[str]:
     """Names of the attempts that feedback is about."""
     named = feedback.model_dump(include={"attempt", "first", "second", "shown", "clip"})
     names = [*named.pop("shown", ()), named.pop("clip", {}).get("attempt", "")]
-    return {*names, *(str(name) for name in named.values())} - {""}
+    # a mark's second is a time
+    return {*names, *(name for name in named.values() if isinstance(name, str))} - {""}
 
 
 def _user_name() -> str:
