@@ -24,7 +24,7 @@ from eureka_agent.wording import plural
 
 if TYPE_CHECKING:
     from eureka_agent.cards import Card
-    from eureka_agent.conformance.check import CheckObserver, CheckResult
+    from eureka_agent.training.conformance import CheckObserver, CheckResult
 
 
 ALL = "all"
@@ -230,8 +230,8 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
 
 
 def _check(reference: str, task: str | None, limit_s: float, output_format: str) -> None:
-    from eureka_agent.conformance.check import check_environment
     from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder, list_environments
+    from eureka_agent.training.conformance import check_environment
 
     if reference == ALL:
         if task is not None:
@@ -287,8 +287,8 @@ def _counted(results: Sequence[CheckResult]) -> str:
 
 def _progress(silent: bool, out: TextIO) -> CheckObserver:
     """Observer that prints results like a linter's, and on a terminal the current check."""
-    from eureka_agent.conformance.check import CheckObserver
     from eureka_agent.text import printable
+    from eureka_agent.training.conformance import CheckObserver
 
     on_terminal = sys.stderr.isatty() and not is_dumb()
     colours = {"ok": "green", "warning": "yellow", "error": "red"}

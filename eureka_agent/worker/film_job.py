@@ -16,11 +16,9 @@ from eureka_agent.errors import EnvironmentLoadError, EurekaError, RewardLoadErr
 from eureka_agent.protocol.commands import Film
 from eureka_agent.protocol.events import Filmed, ShownEpisode
 from eureka_agent.records import EpisodeSummary
-from eureka_agent.rendering.encoding import Gif, Mp4, Sheet
-from eureka_agent.rendering.film import RATE, TOTAL, Episode, FilmScene, Series, scenes
-from eureka_agent.rendering.pictures import Picture, Pictures, drawable, pictures_of
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment
+from eureka_agent.simulation.pictures import Picture, Pictures, drawable, pictures_of
 from eureka_agent.simulation.time_limit import TimeLimitError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
@@ -38,7 +36,9 @@ from eureka_agent.training.fitness import RunningFitness
 from eureka_agent.training.policy import check_sizes, load_policy
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.worker.channel import File
+from eureka_agent.worker.encoding import Gif, Mp4, Sheet
 from eureka_agent.worker.evaluation_job import PASS_SECONDS
+from eureka_agent.worker.film import RATE, TOTAL, Episode, FilmScene, Series, scenes
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 

@@ -13,11 +13,11 @@ from click.testing import CliRunner
 from eureka_agent import resources
 from eureka_agent.cards import read_card
 from eureka_agent.cli.envs import envs
-from eureka_agent.conformance.check import check_environment
 from eureka_agent.report.environment import OUTDATED
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import describe, load_environment
 from eureka_agent.simulation.mujoco_task import MujocoTask
+from eureka_agent.training.conformance import check_environment
 
 TASKS = [(entry.name, task) for entry in list_environments() for task in entry.tasks]
 FIRST = [(entry.name, next(iter(entry.tasks))) for entry in list_environments()]

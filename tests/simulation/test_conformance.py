@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from faulty_environments import grouped, table
 
-from eureka_agent.conformance import check
-from eureka_agent.conformance.check import CheckResult
-from eureka_agent.conformance.checks import Nonconforming, Subject
-from eureka_agent.conformance.rows import masked_resets
 from eureka_agent.simulation.loading import load_environment
+from eureka_agent.training import conformance as check
+from eureka_agent.training.conformance import CheckResult
+from eureka_agent.training.conformance.checks import Nonconforming, Subject
+from eureka_agent.training.conformance.rows import masked_resets
 
 WriteFolder = Callable[..., Path]
 

@@ -18,7 +18,7 @@ from faulty_environments import (
     write_lift,
 )
 
-from eureka_agent.conformance.check import CheckObserver, CheckResult, check_environment
+from eureka_agent.training.conformance import CheckObserver, CheckResult, check_environment
 
 BASELINES = {
     "human": REWARD,

@@ -10,10 +10,10 @@ import pytest
 import torch
 from faulty_environments import grouped, line_of, table
 
-from eureka_agent.conformance.check import CheckResult, check_environment
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import describe, load_environment
+from eureka_agent.training.conformance import CheckResult, check_environment
 from eureka_agent.training.environment_faults import environment_code, loading_limit
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer

@@ -16,10 +16,10 @@ from faulty_environments import table
 
 from eureka_agent import libraries
 from eureka_agent.cli import doctor as health
-from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.invocation import install_extra
 from eureka_agent.simulation.loading import describe, load_environment
+from eureka_agent.training.conformance import check_environment
 
 PACKAGE = '''
 import gymnasium

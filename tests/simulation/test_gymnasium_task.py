@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 from eureka_agent.simulation.loading import describe, load_environment
+from eureka_agent.training.conformance import check_environment
 
 WriteFolder = Callable[..., Path]
 

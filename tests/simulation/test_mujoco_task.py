@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
-from eureka_agent.conformance.checks import Note, Remark, Subject
-from eureka_agent.conformance.declarations import mujoco_speed
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.mujoco_task import MujocoTask, substeps
+from eureka_agent.training.conformance.checks import Note, Remark, Subject
+from eureka_agent.training.conformance.declarations import mujoco_speed
 
 WriteFolder = Callable[..., Path]
 

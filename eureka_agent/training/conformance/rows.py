@@ -9,7 +9,11 @@ from contextlib import suppress
 import torch
 from torch import Tensor
 
-from eureka_agent.conformance.checks import (
+from eureka_agent.parameters import DEFAULTS, Distribution
+from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import PREVIOUS_PREFIX, WINDOW_SUFFIX
+from eureka_agent.training.conformance.checks import (
     RANDOM_STEPS,
     ROWS,
     Nonconforming,
@@ -18,10 +22,6 @@ from eureka_agent.conformance.checks import (
     Remark,
     Subject,
 )
-from eureka_agent.parameters import DEFAULTS, Distribution
-from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
-from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import PREVIOUS_PREFIX, WINDOW_SUFFIX
 from eureka_agent.training.environment_faults import OBSERVATIONS
 
 ROW_TOLERANCE = 1e-4

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from eureka_agent.rendering.pictures import Picture, Size, font
+from eureka_agent.simulation.pictures import Picture, Size, font
 from eureka_agent.wording import number
 
 Series = NDArray[np.floating]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from eureka_agent.rendering.encoding import Gif, Mp4
-from eureka_agent.rendering.pictures import Picture
+from eureka_agent.simulation.pictures import Picture
+from eureka_agent.worker.encoding import Gif, Mp4
 
 COLOURS = ((200, 30, 30), (30, 160, 60), (40, 60, 190))
 

@@ -12,7 +12,14 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from eureka_agent.conformance.checks import (
+from eureka_agent.errors import RewardLoadError
+from eureka_agent.rewards import baseline
+from eureka_agent.settings import TrainingSettings, parse_settings
+from eureka_agent.simulation.mujoco_task import UNSTABLE_PHYSICS
+from eureka_agent.simulation.rollouts import as_choices, copied_variables
+from eureka_agent.simulation.vec_task import Transition, VecTask
+from eureka_agent.task import PREVIOUS_PREFIX
+from eureka_agent.training.conformance.checks import (
     ROWS,
     Nonconforming,
     Note,
@@ -21,13 +28,6 @@ from eureka_agent.conformance.checks import (
     check_tensor,
     columns_in_words,
 )
-from eureka_agent.errors import RewardLoadError
-from eureka_agent.rewards import baseline
-from eureka_agent.settings import TrainingSettings, parse_settings
-from eureka_agent.simulation.mujoco_task import UNSTABLE_PHYSICS
-from eureka_agent.simulation.rollouts import as_choices, copied_variables
-from eureka_agent.simulation.vec_task import Transition, VecTask
-from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.environment_faults import OBSERVATIONS, check_rows
 from eureka_agent.training.fitness import FitnessFunction
 from eureka_agent.training.reward import (

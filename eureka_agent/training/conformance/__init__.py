@@ -10,13 +10,19 @@ from typing import Literal
 
 import torch
 
-from eureka_agent.conformance import checks, declarations, rows, training
-from eureka_agent.conformance.checks import Nonconforming, NotApplicable, Note, Remark, Subject
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.simulation.time_limit import TimeLimitError, patient_time_limit
 from eureka_agent.simulation.user_modules import describe_error, error_place
+from eureka_agent.training.conformance import checks, declarations, rows, training
+from eureka_agent.training.conformance.checks import (
+    Nonconforming,
+    NotApplicable,
+    Note,
+    Remark,
+    Subject,
+)
 from eureka_agent.training.environment_faults import place_of_error
 
 LIMIT_SECONDS = 60.0

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from eureka_agent.rendering.film import (
+from eureka_agent.worker.film import (
     HEADER_PIXELS,
     ROW_PIXELS,
     TOTAL,

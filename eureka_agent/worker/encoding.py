@@ -12,8 +12,8 @@ from av.container import OutputContainer
 from av.video.stream import VideoStream
 from PIL import Image
 
-from eureka_agent.rendering.film import Episode, header
-from eureka_agent.rendering.pictures import Picture
+from eureka_agent.simulation.pictures import Picture
+from eureka_agent.worker.film import Episode, header
 
 _CODEC = "libx264"
 _OPTIONS = {"preset": "veryfast", "crf": "23", "threads": "1"}

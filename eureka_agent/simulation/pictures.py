@@ -169,7 +169,7 @@ def pictures_of(loaded: LoadedEnvironment, environment: VecTask, size: Size) -> 
     if type(environment).draw is not VecTask.draw:
         return Pictures(partial(_own_drawing, loaded, environment, size))
     if isinstance(environment, MujocoTask):
-        from eureka_agent.rendering.mujoco_pictures import MujocoPictures
+        from eureka_agent.simulation.mujoco_pictures import MujocoPictures
 
         found = MujocoPictures(environment, size)
         return Pictures(found.picture, found.close)
@@ -177,7 +177,7 @@ def pictures_of(loaded: LoadedEnvironment, environment: VecTask, size: Size) -> 
     # no window, and no display that is asked for one
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     if any(_has_mujoco(each) for each in environment.environments[:1]):
-        from eureka_agent.rendering.mujoco_pictures import BACK_END_VARIABLE, back_end
+        from eureka_agent.simulation.mujoco_pictures import BACK_END_VARIABLE, back_end
 
         os.environ[BACK_END_VARIABLE] = back_end()
     for each in environment.environments:

@@ -19,7 +19,15 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from eureka_agent import syntax
-from eureka_agent.conformance.checks import (
+from eureka_agent.environment_files import source_folders
+from eureka_agent.simulation.class_checks import misspelling, misspelt
+from eureka_agent.simulation.loading import describe
+from eureka_agent.simulation.mujoco_task import MujocoTask, read_mjcf, substeps
+from eureka_agent.simulation.pictures import RenderingError, rasterise
+from eureka_agent.simulation.rollouts import actions_for
+from eureka_agent.simulation.user_modules import place_of_function
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.training.conformance.checks import (
     ROWS,
     Nonconforming,
     NotApplicable,
@@ -27,14 +35,6 @@ from eureka_agent.conformance.checks import (
     Remark,
     Subject,
 )
-from eureka_agent.environment_files import source_folders
-from eureka_agent.rendering.pictures import RenderingError, rasterise
-from eureka_agent.simulation.class_checks import misspelling, misspelt
-from eureka_agent.simulation.loading import describe
-from eureka_agent.simulation.mujoco_task import MujocoTask, read_mjcf, substeps
-from eureka_agent.simulation.rollouts import actions_for
-from eureka_agent.simulation.user_modules import place_of_function
-from eureka_agent.simulation.vec_task import VecTask
 
 _BASELINES: dict[Literal["human", "sparse"], str] = {
     "human": "reports compare with no human reward, and the search with the sparse one alone",
