@@ -19,7 +19,7 @@ from eureka_agent.simulation.gymnasium_actions import trial_actions
 from eureka_agent.simulation.gymnasium_calls import Method, Result, call, layers, not_in_space
 from eureka_agent.simulation.gymnasium_names import Part
 from eureka_agent.simulation.gymnasium_spaces import limits, wrong_part
-from eureka_agent.simulation.time_limit import call_limit
+from eureka_agent.simulation.user_modules import call_limit
 from eureka_agent.task import Variable, is_finite
 
 _SEED = 0

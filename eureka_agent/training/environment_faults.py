@@ -21,8 +21,13 @@ import eureka_agent
 from eureka_agent import syntax
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
 from eureka_agent.simulation.class_checks import own_classes
-from eureka_agent.simulation.time_limit import TimeLimitError, calls_limited_to, patient_time_limit
-from eureka_agent.simulation.user_modules import describe_error, place_of_function
+from eureka_agent.simulation.user_modules import (
+    TimeLimitError,
+    calls_limited_to,
+    describe_error,
+    patient_time_limit,
+    place_of_function,
+)
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
 

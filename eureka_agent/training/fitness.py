@@ -16,7 +16,7 @@ from eureka_agent.errors import EnvironmentLoadError, EurekaError, RewardLoadErr
 from eureka_agent.records import WrittenFitness
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment
-from eureka_agent.simulation.time_limit import TimeLimitError, time_limit
+from eureka_agent.simulation.user_modules import TimeLimitError, time_limit
 from eureka_agent.task import Constant, FitnessReduction, Task, Variable
 from eureka_agent.training.reward import Reward, RewardContractError, RewardFunction, device_of
 

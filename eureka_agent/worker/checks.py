@@ -29,8 +29,14 @@ from eureka_agent.worker.extremes import (
     drawn_states,
     extreme_states,
 )
-from eureka_agent.worker.findings import TOLERANCE, contract_finding, finding, sum_findings
-from eureka_agent.worker.tracing import line_of_first_broken, line_that_mixes
+from eureka_agent.worker.findings import (
+    TOLERANCE,
+    contract_finding,
+    finding,
+    line_of_first_broken,
+    line_that_mixes,
+    sum_findings,
+)
 
 TIMED_ROWS = 512
 """Rows of the timed call: one PPO iteration of 16 environments and 32 steps."""

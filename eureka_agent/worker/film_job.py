@@ -19,7 +19,7 @@ from eureka_agent.records import EpisodeSummary
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.pictures import Picture, Pictures, drawable, pictures_of
-from eureka_agent.simulation.time_limit import TimeLimitError
+from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
 from eureka_agent.training.evaluation import (

@@ -19,11 +19,10 @@ from eureka_agent.protocol.events import (
 )
 from eureka_agent.records import CurvePoint
 from eureka_agent.simulation.loading import LoadedEnvironment
-from eureka_agent.simulation.time_limit import TimeLimitError
+from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.task import Task
-from eureka_agent.training.member_rewards import combination
+from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.policy import policy_bytes
-from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import (
     MemberAtRung,
     MemberFailed,
@@ -55,7 +54,6 @@ class TrainedPopulation:
         self._environment_class = loaded.environment_class
         self._folder = folder
         self._nursery = nursery
-        self._combined = combination(settings, loaded, task)
         self._rewards: dict[str, RemoteReward] = {}
         self._rows = settings.num_envs * settings.horizon
         self._snapshot_s = command.snapshot_s
@@ -99,12 +97,7 @@ class TrainedPopulation:
                 finally:
                     path.unlink(missing_ok=True)
             self._trainer.submit(
-                command.job,
-                self._combined(reward),
-                command.seed,
-                snapshot,
-                command.rungs,
-                command.curriculum,
+                command.job, reward, command.seed, snapshot, command.rungs, command.curriculum
             )
         except BaseException:
             reward.close()

@@ -22,7 +22,7 @@ from training_environments import PointMass
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import load_environment
-from eureka_agent.simulation.time_limit import TimeLimitError, patient_time_limit, time_limit
+from eureka_agent.simulation.user_modules import TimeLimitError, patient_time_limit, time_limit
 from eureka_agent.task import Task
 from eureka_agent.training.environment_faults import environment_code, is_gpu_failure
 from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies

@@ -12,11 +12,11 @@ from torch import Tensor
 from training_environments import PointMass, run
 
 from eureka_agent.errors import EnvironmentLoadError, RewardLoadError
-from eureka_agent.simulation.time_limit import TimeLimitError
+from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.task import Constant, QuaternionOrder, Task, Variable
 from eureka_agent.training.fitness import FitnessFunction
+from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.reward import RewardContractError, RewardFunction
-from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import (
     MemberFailed,
     MemberFinished,

@@ -12,7 +12,7 @@ from training_environments import PointMass, run
 from eureka_agent.errors import EnvironmentLoadError, SettingsError
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.task import Task
-from eureka_agent.training import member_rewards
+from eureka_agent.training import members
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, MemberProgress, Trainer
 
@@ -126,7 +126,7 @@ def test_the_largest_rewards_that_are_accepted_train(
 def test_returns_beyond_float32_are_told_with_the_rewards_size(
     make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(member_rewards, "LARGEST_REWARD", 1e18)
+    monkeypatch.setattr(members, "LARGEST_REWARD", 1e18)
     # returns add up a hundred such rewards, and their square is beyond 3.4e38
     source = "def compute_reward(speed):\n    return 9.9e17 * (2.0 * (speed > 0.5) - 1.0), {}"
     trainer = make_trainer(2)
@@ -159,8 +159,8 @@ class Slow:
 def test_one_that_keeps_the_others_waiting_again_and_again_fails(
     make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(member_rewards, "REWARD_GRACE", 0.35)
-    monkeypatch.setattr(member_rewards, "REWARD_SHARE", 0.0)
+    monkeypatch.setattr(members, "REWARD_GRACE", 0.35)
+    monkeypatch.setattr(members, "REWARD_SHARE", 0.0)
     trainer = make_trainer(2)
     # the quick one is waited for as well, and its share of the waiting is its own
     trainer.submit("slow", Slow(point_reward(), 0.1), 0)
@@ -177,8 +177,8 @@ def test_one_that_keeps_the_others_waiting_again_and_again_fails(
 def test_what_the_rest_takes_counts_for_a_reward_that_is_slow(
     make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(member_rewards, "REWARD_GRACE", 0.05)
-    monkeypatch.setattr(member_rewards, "REWARD_SHARE", 1e9)
+    monkeypatch.setattr(members, "REWARD_GRACE", 0.05)
+    monkeypatch.setattr(members, "REWARD_SHARE", 1e9)
     trainer = make_trainer(1)
     trainer.submit("slow", Slow(point_reward(), 0.02), 0)
     assert isinstance(run(trainer)["slow"][-1], MemberFinished)

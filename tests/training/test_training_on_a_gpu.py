@@ -24,9 +24,9 @@ from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 from eureka_agent.training.evaluation import evaluate_policy
+from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.policy import Policy
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent
 
 pytestmark = pytest.mark.slow

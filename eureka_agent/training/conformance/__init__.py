@@ -13,8 +13,12 @@ import torch
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import command
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
-from eureka_agent.simulation.time_limit import TimeLimitError, patient_time_limit
-from eureka_agent.simulation.user_modules import describe_error, error_place
+from eureka_agent.simulation.user_modules import (
+    TimeLimitError,
+    describe_error,
+    error_place,
+    patient_time_limit,
+)
 from eureka_agent.training.conformance import checks, declarations, rows, training
 from eureka_agent.training.conformance.checks import (
     Nonconforming,
