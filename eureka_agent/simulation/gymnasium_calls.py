@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -213,32 +212,27 @@ def _blamed(environment: gymnasium.Env, method: Method) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
-            if module_of(frame) not in (*_NO_PERSONS, *LIBRARIES):
-                raise  # the author's own line raised
-            wrapper = frame.f_locals.get("self")
-            _check_signatures(environment, method)
-            if isinstance(wrapper, gymnasium.Wrapper) and frame.f_code.co_name == method:
-                name, text = type(wrapper).__name__, describe_error(error)
-                what = f"returned what Gymnasium's {name} cannot take: {text}"
-                raise _wrong(wrapper.env, method, what) from None
-        raise
-
-
-def _check_signatures(environment: gymnasium.Env, method: Method) -> None:
-    """Raises EnvironmentLoadError for the first layer that does not take the method's arguments."""
-    for layer in layers(environment):
-        try:
-            signature = inspect.signature(getattr(layer, method))
-            signature.bind(None) if method == "step" else signature.bind(seed=0, options=None)
-        except TypeError as error:
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        caller = next(
+            each
+            for each in reversed(frames)
+            if module_of(each) not in LIBRARIES or each.f_code.co_name == method
+        )
+        if module_of(caller) not in _NO_PERSONS:
+            raise  # the author's own line raised
+        wrapper = caller.f_locals.get("self")
+        layer = wrapper.env if isinstance(wrapper, gymnasium.Wrapper) else environment
+        if isinstance(error, TypeError) and f"{method}() " in str(error):
             hint = f"write `def {method}({_TAKES[method]})`"
             if isinstance(layer, gymnasium.Wrapper):
                 hint += f", and pass {'it' if method == 'step' else 'both'} on to self.env"
             what = f"cannot be called as Gymnasium calls it: {error}"
             raise _wrong(layer, method, what, hint) from None
-        except ValueError:  # compiled
-            return
+        if layer is not environment:
+            name, text = type(wrapper).__name__, describe_error(error)
+            what = f"returned what Gymnasium's {name} cannot take: {text}"
+            raise _wrong(layer, method, what) from None
+        raise
 
 
 def _wrong(

@@ -72,7 +72,7 @@ class Names:
     info: Mapping[str, Variable]
     """Variables that are numbers of the info, by key."""
     actions: Mapping[str, Any]
-    """`entries`, unit, frame and doc of an action's numbers; empty for choices."""
+    """`entries`, unit, frame and doc of an action's numbers; the doc alone of a single choice."""
     state: StatePlace
     """Place of the whole state of the physics; `"hidden"`: it cannot be read from outside."""
     digest: str
@@ -90,7 +90,8 @@ class Names:
 
     def action_channels(self, space: spaces.Space) -> tuple[Channel, ...]:
         """Names of a policy's outputs. `space`: the environment's."""
-        assert isinstance(space, spaces.Box)
+        if not isinstance(space, spaces.Box):
+            return (Channel("choice", doc=self.actions["doc"]),)
         unit, frame, doc = (self.actions[name] for name in ("unit", "frame", "doc"))
         bounds = zip(space.low.tolist(), space.high.tolist(), strict=True)
         return tuple(
@@ -117,7 +118,7 @@ def _names(gymnasium_id: str) -> Names:
     content = _content(gymnasium_id)
     ends, actions = content["ends"], content.get("actions", {})
     doc = content["doc"].strip()
-    if actions:
+    if "entries" in actions:
         several = len(actions["entries"]) > 1
         order = f", in this order: {', '.join(actions['entries'])}" if several else ""
         doc += f"\n\nActions{order}. {actions['doc'][:1].upper()}{actions['doc'][1:]}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -29,8 +28,6 @@ _MOST_STEPS = 1000
 """Random steps in which truncations of its own are looked for, where no episode ends otherwise."""
 _EPISODES = 10
 _MOST_WORDS = 300
-_MISSIONS = 32
-"""Episodes whose `max_steps` is read where it varies."""
 _ENDS = (
     "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
 )
@@ -43,17 +40,6 @@ _DEFAULT_EPISODE_LENGTH = 1000
 _DEFAULT_SECONDS = 1.0
 _EQUAL_EPISODES = 2
 """Episodes truncated after the same number of steps that make it the episode length."""
-_HEALTHY = {
-    "z": "height of the body {}",
-    "angle": "angle of the body {} rad",
-    "state": "a further entry of the state {}",
-}
-"""Attributes `_healthy_<name>_range` of Gymnasium's MuJoCo environments, which end episodes."""
-_THRESHOLDS = {
-    "x_threshold": "position beyond ±{:.3g}",
-    "theta_threshold_radians": "angle beyond ±{:.3g} rad",
-}
-"""Attributes of Gymnasium's classic environments; exceeding one ends an episode."""
 _SECTIONS_SHOWN = tuple(
     f"## {title}"
     for title in (
@@ -76,9 +62,6 @@ class Tried:
     episode was longer."""
     not_in_space: str
     """Method, place and fault of the first observation that is not in its space, or empty."""
-    own_limits: tuple[int, ...]
-    """`max_steps` in each of some episodes; empty without that attribute, and where an episode
-    ended after more steps."""
 
 
 def random_episodes(environment: gymnasium.Env, size: int, declared: int | None) -> Tried:
@@ -98,18 +81,12 @@ def random_episodes(environment: gymnasium.Env, size: int, declared: int | None)
         return result
 
     info = dict(trial(0, _SEED).info)
-    at_ends, elsewhere, cut_short, limits = list[float](), list[float](), list[int](), list[int]()
-    steps, longest_other, has_own = 0, 0, True
+    at_ends, elsewhere, cut_short = list[float](), list[float](), list[int]()
+    steps, longest_other = 0, 0
     for step in range(_MOST_STEPS):
         if step >= _STEPS and (at_ends or longest_other or len(cut_short) >= _EQUAL_EPISODES):
             break
-        own = None if declared else own_limit(environment)
-        try:
-            result = trial(steps + 1)
-        except Exception:
-            if own is None or steps < own:
-                raise
-            break  # it cannot be played past its attribute, as at the end of its data
+        result = trial(steps + 1)
         steps += 1
         if step == 0:
             info.update(result.info)
@@ -121,31 +98,13 @@ def random_episodes(environment: gymnasium.Env, size: int, declared: int | None)
                 cut_short.append(steps)
             else:
                 longest_other = max(longest_other, steps)
-            has_own = has_own and steps <= (own or steps)
             if len(at_ends) >= _EPISODES:
                 break
-            limits += [own] if own else []
             trial(0, _SEED + step + 1)
             steps = 0
-    while has_own and (own := own_limit(environment)):
-        limits.append(own)
-        if len(limits) >= (_MISSIONS if len(set(limits)) > 1 else _EPISODES):
-            break
-        trial(0, _SEED + _MOST_STEPS + len(limits))
     goes_on = max(longest_other, steps) > max(cut_short, default=0)
-    return Tried(
-        info,
-        _ends_doc(at_ends, elsewhere),
-        () if goes_on else tuple(cut_short),
-        "".join(faults),
-        tuple(limits) if has_own else (),
-    )
-
-
-def own_limit(environment: gymnasium.Env) -> int | None:
-    """The attribute `max_steps`, which MiniGrid's levels may set anew in each episode."""
-    steps: Any = getattr(environment.unwrapped, "max_steps", None)
-    return steps if isinstance(steps, int) and not isinstance(steps, bool) and steps > 0 else None
+    ends_doc = _ends_doc(at_ends, elsewhere)
+    return Tried(info, ends_doc, () if goes_on else tuple(cut_short), "".join(faults))
 
 
 def _ends_doc(at_ends: Sequence[float], elsewhere: Sequence[float]) -> str:
@@ -160,59 +119,40 @@ def _ends_doc(at_ends: Sequence[float], elsewhere: Sequence[float]) -> str:
     return f"{_ENDS}; {with_random} {ends} ends, {others} other steps"
 
 
-def termination_conditions(physics: Any) -> dict[str, str]:
-    """Termination conditions from the environment's attributes; its docstring has the others."""
-    parts = []
-    if getattr(physics, "_terminate_when_unhealthy", False):
-        for name, words in _HEALTHY.items():
-            if (ends := getattr(physics, f"_healthy_{name}_range", None)) is not None:
-                low, high = ends
-                outside = f"above {high:g}" if math.isinf(low) else f"outside {low:g} to {high:g}"
-                parts.append(words.format(f"below {low:g}" if math.isinf(high) else outside))
-    for name, words in _THRESHOLDS.items():
-        if isinstance(value := getattr(physics, name, None), float):
-            parts.append(words.format(value))
-    return {"terminated": " or ".join(parts)} if parts else {}
-
-
 def declared_length(
     environment: gymnasium.Env, registered: gymnasium.envs.registration.EnvSpec | None
-) -> tuple[int, str, bool] | None:
-    """The shortest declared limit of an episode in steps, its origin, and True where a wrapper
-    outside of it declares a longer one: what is between may keep the episode going."""
-    limits = [
-        layer._max_episode_steps
+) -> tuple[int, str] | None:
+    """The shortest declared limit of an episode in steps, else its attribute `max_steps`, as
+    MiniGrid's have; and its origin."""
+    declared = [
+        (layer._max_episode_steps, "from its wrapper TimeLimit")
         for layer in layers(environment)
         if isinstance(layer, gymnasium.wrappers.TimeLimit)
     ]
-    declared = [(each, "from its wrapper TimeLimit", limits[0] > each) for each in limits]
     for spec in (registered, getattr(environment.unwrapped, "spec", None)):
         steps = 0 if spec is None else spec.max_episode_steps or 0
         if steps > 0:
-            declared.append((steps, "from max_episode_steps of its registration", False))
-    return min(declared, key=lambda each: each[0], default=None)
+            declared.append((steps, "from max_episode_steps of its registration"))
+    own: Any = getattr(environment.unwrapped, "max_steps", None)
+    if not declared and isinstance(own, int) and own > 1:
+        declared = [(own, "from its attribute max_steps")]
+    return min(declared, default=None)
 
 
-def episode_length(declared: tuple[int, str, bool] | None, tried: Tried) -> tuple[int, str, bool]:
-    """Steps of an episode, and their origin: declared, `max_steps` (MiniGrid), seen or guessed;
-    and True where episodes have lengths of their own, of which this is the largest seen."""
-    own, seen = tried.own_limits, tried.truncated_after
+def episode_length(declared: tuple[int, str] | None, seen: Sequence[int]) -> tuple[int, str]:
+    """Steps of an episode, and their origin: declared, counted in the episodes that it truncated
+    itself after as many steps as `seen`, or guessed."""
     shortest, longest = min(seen, default=0), max(seen, default=0)
     if len(seen) >= _EQUAL_EPISODES and shortest == longest:
-        counted = f"as it truncated every one of the first episodes after {longest} steps"
         sooner = f", sooner than the {declared[0]} steps {declared[1]}" if declared else ""
-        return longest, counted + sooner, False
+        counted = f"as it truncated every one of the first episodes after {longest} steps"
+        return longest, counted + sooner
     counted = f"it truncated {len(seen)} of its first episodes by itself after {shortest} to"
-    counted = f"{counted} {longest} steps"
+    told = f"; {counted} {longest} steps" if seen else ""
     if declared is not None:
-        return declared[0], f"{declared[1]}; {counted}" if seen else declared[1], declared[2]
-    if own:
-        varies = f": {min(own)} to {max(own)} in {len(own)} episodes" if len(set(own)) > 1 else ""
-        return max(own), f"from its attribute max_steps{varies}", True
-    if seen:
-        return longest, f"as {counted}", True
-    guess = f"guessed: {_DEFAULT_EPISODE_LENGTH} steps, as nothing names it"
-    return _DEFAULT_EPISODE_LENGTH, f"{guess} (set MAX_EPISODE_LENGTH in env.py)", False
+        return declared[0], f"{declared[1]}{told}"
+    guess = f"guessed: {_DEFAULT_EPISODE_LENGTH} steps, as nothing names it{told}"
+    return _DEFAULT_EPISODE_LENGTH, f"{guess} (set MAX_EPISODE_LENGTH in env.py)"
 
 
 def time_step(environment: gymnasium.Env) -> tuple[float, str]:

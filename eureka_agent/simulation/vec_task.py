@@ -126,8 +126,6 @@ class VecTask(ABC):
     """Number of choices for each of `num_actions`: indices from 0. Empty: actions in [-1, 1]."""
     max_episode_length: int
     """Control steps after which an episode is truncated."""
-    episodes_vary: ClassVar[bool] = False
-    """True where each episode has a limit of its own; the one above is the largest seen."""
     control_dt: float
     """Seconds between two control steps."""
     episode_source: ClassVar[str] = ""

@@ -169,8 +169,6 @@ def termination(subject: Subject) -> None:
 def time_limit(subject: Subject) -> None:
     """An episode of max_episode_length steps ends, as truncated unless a cause ended it."""
     environment = subject.make()
-    if environment.episodes_vary:
-        raise NotApplicable
     environment.progress_buf.fill_(environment.max_episode_length - 1)
     transition = environment.advance(torch.zeros(ROWS, environment.num_actions))
     ended = transition.terminated ^ transition.truncated
