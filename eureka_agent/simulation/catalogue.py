@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
-import shlex
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,7 +20,6 @@ from eureka_agent.environment_files import (
     texts_of_calls,
 )
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean, lacks_room, system_reason
-from eureka_agent.invocation import command
 from eureka_agent.resources import resource_folder
 
 GYMNASIUM_PREFIX = "gymnasium:"
@@ -68,13 +65,6 @@ def find_folder(reference: str) -> Path:
         raise EnvironmentLoadError(
             f"{reference!r} is a file, expected an environment's folder",
             f"name the folder that holds {ENVIRONMENT_FILE}",
-        )
-    name, *rest = re.split("[:/]", reference, maxsplit=1)
-    if name in built_in and any(rest) and not folder.exists():
-        apart = shlex.join([name, "--task", *rest])
-        raise EnvironmentLoadError(
-            f"{reference!r} names an environment and a task in one",
-            f"name them apart: `{command(f'envs {apart}')}`, or --env {apart}",
         )
     if not is_path and not folder.is_dir():
         raise EnvironmentLoadError(

@@ -18,7 +18,6 @@ from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.mujoco_names import (
     Kind,
     Names,
-    can_touch,
     controls_of,
     find,
     find_geoms,
@@ -260,16 +259,6 @@ class MujocoLookups(ABC):
             )
         firsts = find_geoms(self.model, names)
         seconds = {} if other is None else find_geoms(self.model, other)
-        for name, (_, geoms) in firsts.items():
-            for second, (_, others) in seconds.items():
-                if not can_touch(self.model, geoms, others):
-                    raise EnvironmentLoadError(
-                        f"{name!r} and {second!r} can have no contact: the MJCF's contype and"
-                        " conaffinity or an <exclude> leave them out, or they are of one body or of"
-                        " two that a joint connects",
-                        "give one of them a contype that the other's conaffinity has, or name the"
-                        " two geoms in a <contact><pair>",
-                    )
         targets, touched = (
             [
                 Target(getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), name)
