@@ -28,8 +28,6 @@ _TEMPLATES = "_templates"
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """An environment's folder."""
-
     name: str
     folder: Path
     doc: str
@@ -88,7 +86,6 @@ def further_paragraphs(docstring: str | None) -> str:
 
 
 def task_files(folder: Path) -> dict[str, Path]:
-    """Task files of an environment folder by task name."""
     files = sorted((folder / TASKS_FOLDER).glob("*.py"))
     return {path.stem: path for path in files if not path.stem.startswith("_")}
 
@@ -124,7 +121,6 @@ def _environment_doc(module: ast.Module) -> str:
 
 
 def _assigned(name: str, statements: Iterable[ast.stmt]) -> ast.expr | None:
-    """The value that one of the statements assigns to a name."""
     for statement in statements:
         if isinstance(statement, ast.Assign) and any(
             isinstance(target, ast.Name) and target.id == name for target in statement.targets
@@ -137,7 +133,6 @@ def _assigned(name: str, statements: Iterable[ast.stmt]) -> ast.expr | None:
 
 
 def kinds() -> tuple[str, ...]:
-    """Names of the templates."""
     templates = resource_folder("envs") / _TEMPLATES
     return tuple(sorted(path.name for path in templates.iterdir() if path.is_dir()))
 

@@ -178,7 +178,6 @@ def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
 
 
 def misspelling(cls: type[VecTask], name: str, meant: str) -> str:
-    """A misspelt name in words."""
     what = f"{cls.__name__} has {name!r}, which overrides nothing and which nothing reads"
     return f"{what}; the base class calls {meant!r}"
 
@@ -191,7 +190,6 @@ def _to_be_written(base: type, is_method: bool) -> set[str]:
 
 
 def _tree(cls: type) -> ast.AST:
-    """Its parsed source; an empty module without source."""
     try:
         return syntax.parsed(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError):

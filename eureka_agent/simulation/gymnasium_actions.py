@@ -43,7 +43,6 @@ def action_choices(space: spaces.Space) -> tuple[int, ...]:
 
 
 def num_actions(space: spaces.Space) -> int:
-    """Entries of an action."""
     return len(action_choices(space)) or spaces.flatdim(space)
 
 

@@ -37,8 +37,6 @@ _SHOWN_ACTIONS = 12
 
 @dataclass
 class Result:
-    """Result of a reset or a step."""
-
     observation: Any
     reward: float
     """0 for a reset."""

@@ -32,8 +32,6 @@ StatePlace = Literal["mujoco", "attribute", "hidden"]
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an observation vector that is a variable."""
-
     variable: Variable
     columns: slice
     entries: tuple[str, ...]
@@ -49,7 +47,6 @@ class Part:
 
     @property
     def channel(self) -> Channel:
-        """The part among the names of a policy's inputs."""
         each = self.variable
         return Channel(each.name, self.entries, each.unit, each.frame, each.doc, self.scale)
 
@@ -109,7 +106,6 @@ def names_of(gymnasium_id: str) -> Names | None:
 
 
 def named_ids() -> frozenset[str]:
-    """The ids that have names."""
     return frozenset(path.stem for path in _FOLDER.glob("*.yaml"))
 
 

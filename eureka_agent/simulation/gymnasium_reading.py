@@ -51,8 +51,6 @@ _SECTIONS_SHOWN = tuple(
 
 @dataclass(frozen=True)
 class Tried:
-    """Findings of a few random episodes."""
-
     info: Mapping[str, Any]
     """Info of the first reset and the first step."""
     ends_doc: str

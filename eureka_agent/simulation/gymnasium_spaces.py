@@ -38,8 +38,6 @@ _MOST_NAMED = 4096
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a Dict observation."""
-
     path: Path
     variable: Variable
     columns: slice
@@ -120,12 +118,10 @@ def entry_values(
 
 
 def _at(observation: Any, path: Path) -> Any:
-    """The part of a Dict observation at these keys."""
     return reduce(lambda part, key: part[key], path, observation)
 
 
 def num_observations(space: spaces.Space) -> int:
-    """Numbers of `flatten`'s vector."""
     return sum(spaces.flatdim(leaf) for _, leaf in _leaves(space))
 
 

@@ -169,7 +169,6 @@ class GymnasiumTask(VecTask):
                 self._terminated[row] = self._truncated[row] = False
 
     def _call(self, row: int, steps: int = 0, *, seed: int = 0, action: Any = None) -> None:
-        """Reset a row's environment or step it, and store the result."""
         result = call(
             self.environments[row],
             self.num_observations,

@@ -61,8 +61,6 @@ RewardKind: TypeAlias = Literal["human", "sparse"]
 
 @dataclass(frozen=True)
 class LoadedEnvironment:
-    """An environment class with its tasks."""
-
     reference: str
     """The argument of `--env`."""
     name: str

@@ -57,16 +57,12 @@ _NET_FORCE = 3
 
 @dataclass(frozen=True)
 class Target:
-    """Object of the model that a sensor measures."""
-
     kind: mujoco.mjtObj = mujoco.mjtObj.mjOBJ_UNKNOWN
     name: str = ""
 
 
 @dataclass(frozen=True)
 class SensorReading:
-    """One sensor to add."""
-
     type: mujoco.mjtSensor
     entries: int
     target: Target
@@ -195,7 +191,6 @@ class MujocoLookups(ABC):
         )
 
     def free_joint(self, name: str) -> FreeJoint:
-        """The free joint of a body."""
         joint = find(self.model, "joint", name)[name]
         if self._joint_type(joint) != mujoco.mjtJoint.mjJNT_FREE:
             raise EnvironmentLoadError(
@@ -223,7 +218,6 @@ class MujocoLookups(ABC):
         return Actuator(self, Columns(columns, self.device, single), limits)
 
     def sensor(self, names: Names) -> Sensor:
-        """Sensors of the MJCF by name."""
         columns = [
             int(self.model.sensor_adr[sensor]) + entry
             for sensor in find(self.model, "sensor", names).values()
@@ -233,11 +227,9 @@ class MujocoLookups(ABC):
         return Sensor(self, Columns(columns, self.device, single))
 
     def body(self, names: Names) -> Frame:
-        """Poses and velocities of bodies by name."""
         return self._frame("body", names)
 
     def site(self, names: Names) -> Frame:
-        """Poses and velocities of sites by name."""
         return self._frame("site", names)
 
     def mocap(self, name: str) -> MocapBody:

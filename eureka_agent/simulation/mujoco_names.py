@@ -55,7 +55,6 @@ def find_geoms(model: mujoco.MjModel, names: Names) -> dict[str, tuple[Kind, tup
 
 
 def geoms_of(model: mujoco.MjModel, body: int) -> tuple[int, ...]:
-    """Ids of a body's geoms."""
     first = int(model.body_geomadr[body])
     return tuple(range(first, first + int(model.body_geomnum[body])))
 
@@ -97,7 +96,6 @@ def _find(
 def unknown_name(
     model: mujoco.MjModel, kind: str, name: str, known: Iterable[str]
 ) -> EnvironmentLoadError:
-    """The error for an unknown name of a kind."""
     kinds = [other for other in _KINDS if name in ids_by_name(model, other)]
     if any(_matches(name, each) for each in known):
         hint = f"a pattern stands in a list: [{name!r}]"

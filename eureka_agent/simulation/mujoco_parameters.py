@@ -115,7 +115,6 @@ def damping_of(
 
 
 def gravity(*, low: float, high: float, doc: str, name: str = "gravity") -> ModelParameter:
-    """Factor on gravity."""
     return ModelParameter(name, "1", 1.0, low, high, doc, ("opt.gravity",))
 
 
@@ -170,8 +169,6 @@ def field_of(model: mujoco.MjModel, field: str) -> Tensor:
 
 
 class Pusher:
-    """Pushes of all rows by one parameter."""
-
     def __init__(self, model: mujoco.MjModel, push: Push, control_dt: float) -> None:
         """Raises EnvironmentLoadError for a body that the model does not have."""
         self.name = push.name

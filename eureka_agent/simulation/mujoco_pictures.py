@@ -43,7 +43,6 @@ class MujocoPictures:
         self._pixels = np.empty((size[1], size[0], 3), dtype=np.uint8)
 
     def picture(self, row: int) -> Picture:
-        """The row's present state."""
         model, data = self._model, self._data
         for name, values in self._environment.physics.state().items():
             if name in ("qpos", "qvel", "mocap_pos", "mocap_quat"):

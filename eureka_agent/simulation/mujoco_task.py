@@ -32,8 +32,6 @@ _UNSTABLE = f"a position, velocity or acceleration is NaN or beyond {mujoco.mjMA
 
 
 class _Sensors(dict[str, Tensor]):
-    """Sensor values by name."""
-
     def __init__(self, model: mujoco.MjModel) -> None:
         super().__init__()
         self._model = model
@@ -159,7 +157,6 @@ class MujocoTask(MujocoLookups, VecTask):
             self.physics.change_model(env_ids, fields)
 
     def _push(self) -> None:
-        """Write the force of a push that is due."""
         rows = self._row_parameters
         if self._pusher is not None and rows.are_drawn:
             impulse = self.parameter_values[self._pusher.name]

@@ -115,8 +115,6 @@ _DRAW_HINT = (
 
 @dataclass(frozen=True)
 class Pictures:
-    """Draws an environment's rows."""
-
     picture: Callable[[int], Picture]
     """Gives a row's present state. Raises RenderingError."""
     close: Callable[[], None] = lambda: None
@@ -189,7 +187,6 @@ def pictures_of(loaded: LoadedEnvironment, environment: VecTask, size: Size) -> 
 
 
 def _own_drawing(loaded: LoadedEnvironment, environment: VecTask, size: Size, row: int) -> Picture:
-    """What an environment's `draw` returns."""
     try:
         with user_code(loaded.folder, "drawing a picture"):
             return rasterise(environment.draw(row), size)
@@ -201,7 +198,6 @@ def _own_drawing(loaded: LoadedEnvironment, environment: VecTask, size: Size, ro
 
 
 def _rendered(task: GymnasiumTask, size: Size, row: int) -> Picture:
-    """What `render()` returns."""
     environment, label = task.environments[row], task.label()
     try:
         passing = (gymnasium.error.DependencyNotInstalled, NotImplementedError)

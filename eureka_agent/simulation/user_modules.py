@@ -238,7 +238,6 @@ def _frames(error: BaseException) -> list[tuple[str, str]]:
 
 
 def module_of(frame: FrameType) -> str:
-    """Top-level module of a frame's code."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
@@ -284,7 +283,6 @@ def error_place(error: BaseException, folder: Path | None) -> str:
 
 
 def top_module(cls: type) -> str:
-    """Top-level package of a class."""
     return cls.__module__.partition(".")[0]
 
 

@@ -52,7 +52,6 @@ def undeclared_cause(cls: type[VecTask], causes: Iterable[str]) -> EnvironmentLo
 
 
 def _any(rows: Sequence[Tensor]) -> Tensor:
-    """Rows where one of several bool tensors is true."""
     return torch.stack(list(rows)).any(dim=0) if len(rows) > 1 else rows[0]
 
 
@@ -321,7 +320,6 @@ class VecTask(ABC):
         return Variables({"actions": actions, **ends, **own, **self._named_windows()})
 
     def _named_windows(self) -> dict[str, Tensor]:
-        """The windows by the names that rewards read."""
         return {name + WINDOW_SUFFIX: values for name, values in self._windows.items()}
 
     def _move_windows(self) -> None:
@@ -332,7 +330,6 @@ class VecTask(ABC):
                 self._windows[name] = torch.cat([values[:, 1:], now[name].unsqueeze(1)], dim=1)
 
     def _fill_windows(self, env_ids: Tensor) -> None:
-        """Fill the windows of rows `env_ids` with the current values."""
         if self._windows:
             now = Variables(self.compute_variables())
             for name, values in self._windows.items():

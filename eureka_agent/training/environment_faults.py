@@ -173,7 +173,6 @@ def _is_in(frame: traceback.FrameSummary, folders: Sequence[Path]) -> bool:
 
 
 def own_folders(cls: type[VecTask]) -> list[Path]:
-    """Folders of the source files of the author's classes."""
     folders = []
     for each in own_classes(cls):
         with suppress(TypeError):  # a class without a file

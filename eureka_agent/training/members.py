@@ -115,8 +115,6 @@ class TrainingRecord(Record):
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A training's state."""
-
     record: TrainingRecord
     state: Mapping[str, Tensor]
     """`StackedMembers.member_state`, and the current episodes."""
@@ -125,7 +123,6 @@ class Snapshot:
 
 
 def snapshot_bytes(snapshot: Snapshot) -> bytes:
-    """A snapshot as a safetensors file."""
     tensors = {f"{_STATE}.{name}": value for name, value in snapshot.state.items()}
     for index, policy in snapshot.policies.items():
         tensors |= {f"{_POLICY}.{index}.{name}": value for name, value in policy.items()}
@@ -164,8 +161,6 @@ timeout of a call would delay the other trainings for hours."""
 
 @dataclass
 class Job:
-    """A training that is queued or running."""
-
     name: str
     reward: Reward
     seed: int
@@ -178,8 +173,6 @@ class Job:
 
 @dataclass
 class Member:
-    """A running training."""
-
     job: Job
     keeper: CheckpointKeeper
     began: float

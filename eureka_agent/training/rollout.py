@@ -103,7 +103,6 @@ class RolloutCollector:
         self._environment.set_parameters(self._rows(member), parameters)
 
     def member_state(self, member: int) -> dict[str, Tensor]:
-        """State of a member's environments between two rollouts."""
         return self._environment.row_state(self._rows(member))
 
     def load_member_state(self, member: int, state: Mapping[str, Tensor]) -> None:
@@ -187,7 +186,6 @@ class RolloutCollector:
         return self._rollout(members, scaled_noise, progress, arguments)
 
     def _by_member(self, values: Tensor, members: int, dim: int = 0) -> Tensor:
-        """View the leading members' rows as (members, num_envs)."""
         rows = members * self._num_envs
         shape = values.shape
         used = values if shape[dim] == rows else values.narrow(dim, 0, rows)
@@ -313,7 +311,6 @@ def _places(name: str, value: Tensor, offset: float) -> list[_Place]:
 
 
 def _when(rollout: Rollout, slot: int, place: _Place) -> str:
-    """Moment of the episode in words."""
     ended = (rollout.terminated[slot] | rollout.truncated[slot])[:, place.row]
     step = math.floor(place.time)
     ends = ended[: max(0, step)].nonzero().flatten().tolist()

@@ -44,8 +44,6 @@ _HUGE = "the reward's numbers are too large to be averaged or learned from"
 
 @dataclass(frozen=True)
 class MemberProgress:
-    """An iteration of a training."""
-
     job: str
     point: CurvePoint
 
@@ -148,7 +146,6 @@ class Trainer:
 
     @property
     def busy(self) -> bool:
-        """True while something is queued or running."""
         return bool(self._queue or self._members)
 
     @property

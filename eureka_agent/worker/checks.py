@@ -97,7 +97,6 @@ class _Checks:
         self.findings: list[Finding] = []
 
     def run(self, environment_class: type[VecTask]) -> None:
-        """Make all checks, up to a `_Wrong`."""
         recorded, reward, count = self._recorded, self._reward, len(self._total)
         is_slow = self._check_time()
         self._check_finite()
@@ -136,7 +135,6 @@ class _Checks:
         self._check_extremes(rare, (reached, named_parts))
 
     def _stop(self, found: Finding) -> NoReturn:
-        """Add an error and end the checks."""
         self.findings.append(found)
         raise _Wrong
 

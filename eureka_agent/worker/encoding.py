@@ -39,11 +39,9 @@ class Mp4:
 
     @property
     def seconds(self) -> float:
-        """Length so far."""
         return self._pictures / self._rate
 
     def add(self, picture: Picture) -> None:
-        """Append a picture. Its sides are even, as the codec halves the colours."""
         if self._open is None:
             options = {"movflags": "+faststart"}
             container = av.open(str(self._path), "w", format="mp4", options=options)
@@ -78,7 +76,6 @@ class Gif:
         self._images: list[Image.Image] = []
 
     def add(self, picture: Picture) -> None:
-        """Take a picture of the video, if it is one of the first."""
         if self._seen < self._most and self._seen % self._every == 0:
             height, width = picture.shape[:2]
             scale = min(1.0, _GIF_WIDTH / width)
@@ -88,7 +85,6 @@ class Gif:
         self._seen += 1
 
     def content(self) -> bytes:
-        """The file."""
         file = io.BytesIO()
         self._images[0].save(
             file,
@@ -120,11 +116,9 @@ class Sheet:
         return step in self._steps[place] and step not in self._found[place]
 
     def add(self, place: int, step: int, picture: Picture) -> None:
-        """Take a picture."""
         self._found[place][step] = picture
 
     def content(self) -> bytes:
-        """The file (JPEG)."""
         rows = []
         for episode, steps, found in zip(self._episodes, self._steps, self._found, strict=True):
             tiles = []

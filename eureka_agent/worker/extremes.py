@@ -187,7 +187,6 @@ class _Quantities:
         self.groups: list[Group] = [tuple(group) for group in groups]
 
     def variable(self, group: Group) -> Variable:
-        """The variable of a group's first argument."""
         return self._variables[group[0].removeprefix(PREVIOUS_PREFIX)]
 
     def newest(self, name: str, values: Mapping[str, Tensor]) -> Tensor:
@@ -208,7 +207,6 @@ class _Quantities:
         }
 
     def at(self, level: _Level, group: Group, base: Mapping[str, Tensor]) -> State:
-        """Set a group to a level."""
         if level.words:  # a direction
             axes = {name: torch.zeros_like(base[name]) for name in group}
             for axis in axes.values():
@@ -219,7 +217,6 @@ class _Quantities:
         return self.moved(value, group, base, limits)
 
     def drawn(self, group: Group, base: Mapping[str, Tensor], generator: torch.Generator) -> State:
-        """Draw the values of a group."""
         recorded, variable = self.newest(group[0], self._recorded), self.variable(group)
         levels = self.levels(group)
         shape = (_DRAWN_ROWS, *recorded.shape[1:])

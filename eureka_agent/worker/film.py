@@ -38,8 +38,6 @@ _GAP, _GAP_GREY = 4, 120
 
 @dataclass(frozen=True)
 class Episode:
-    """One episode of a policy, for a panel."""
-
     title: str
     row: int
     """Row of the environment that plays it."""
@@ -54,8 +52,6 @@ class Episode:
 
 @dataclass(frozen=True)
 class StripCurve:
-    """A line of the strip."""
-
     name: str
     values: Series
     unit: str = ""
@@ -68,8 +64,6 @@ Panel = tuple[Episode, Sequence[StripCurve]]
 
 
 class FilmScene:
-    """Episodes shown together."""
-
     def __init__(
         self, panels: Sequence[Panel], size: Size, control_dt: float, seconds: float
     ) -> None:
@@ -85,11 +79,9 @@ class FilmScene:
 
     @property
     def steps(self) -> int:
-        """Steps that have to be played."""
         return max(self._shown)
 
     def times(self) -> Iterator[int]:
-        """The step that each picture of the video shows."""
         return shown_steps(self.steps, self._control_dt)
 
     def is_under_way(self, place: int, step: int) -> bool:
@@ -215,7 +207,6 @@ class Strip:
         return np.asarray(image)
 
     def _drawn(self, colour: str) -> Picture:
-        """Names and whole curves."""
         image = Image.new("RGB", self._size, _BACKGROUND)
         draw = ImageDraw.Draw(image)
         for line, curve in enumerate(self._curves):
@@ -256,7 +247,6 @@ def _write(
 
 
 def header(width: int, title: str) -> Picture:
-    """The line above a panel."""
     image = Image.new("RGB", (width, HEADER_PIXELS), _BACKGROUND)
     draw = ImageDraw.Draw(image)
     shown = shortened(draw, title, width - 2 * _MARGIN, _TEXT_PIXELS + 1)

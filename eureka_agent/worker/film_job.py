@@ -48,8 +48,6 @@ _REWARD_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class _Shown:
-    """An episode that the video shows."""
-
     policy: int
     name: str
     number: int
@@ -144,7 +142,6 @@ class FilmJob:
         return self._numbers
 
     def _play(self) -> list[list[_Shown]]:
-        """The shown episodes of each policy."""
         with closing(self._make()) as environment:
             scores = evaluate_policies(environment, self._task, self._requests, PASS_SECONDS)
         return [
@@ -267,7 +264,6 @@ def _argument(name: str, trajectory: Trajectory) -> Tensor:
 def _watch(
     scene: FilmScene, pictures: Pictures, add: Callable[[Picture], None], sheet: Sheet | None
 ) -> Watch:
-    """Draws a scene's pictures while its episodes are played."""
     times = iter([*scene.times(), None])
     due = next(times)
     last: dict[int, Picture] = {}

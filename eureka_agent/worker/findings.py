@@ -170,7 +170,6 @@ def line_that_mixes(
     rows at once; None if there is none."""
 
     def steps(values: Mapping[str, Tensor]) -> list[tuple[int, dict[str, Tensor]]]:
-        """Lines, and copies of the local tensors after each."""
         found: list[tuple[int, dict[str, Tensor]]] = []
 
         def visit(frame: FrameType, line: int, returned: Any) -> bool:

@@ -71,7 +71,6 @@ class TrainedPopulation:
 
     @property
     def busy(self) -> bool:
-        """True while a training runs or waits."""
         return self._trainer.busy
 
     def submit(self, command: Train) -> list[TrainingFailed]:
@@ -112,7 +111,6 @@ class TrainedPopulation:
         self._end(job)
 
     def _end(self, job: str) -> None:
-        """End the process of a training's reward."""
         reward = self._rewards.pop(job, None)
         if reward is not None:
             reward.close()
@@ -153,7 +151,6 @@ class TrainedPopulation:
         return [self._progress(), *files, *saved]
 
     def _policy(self, policy: dict[str, Tensor], files: list[File]) -> str:
-        """Add a file with a policy to `files`; return its name."""
         return self._file("policy", policy_bytes(policy, self._trainer.policy_metadata), files)
 
     def _file(self, kind: str, content: bytes, files: list[File]) -> str:

@@ -77,8 +77,6 @@ _NEEDED = {"variables after a step": _VARIABLES, "sparse reward": _FITNESS, "tas
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check's outcome, or one of its warnings."""
-
     name: str
     severity: Literal["ok", "warning", "error"]
     expected: str
@@ -121,8 +119,6 @@ def check_environment(
 
 @dataclass
 class _Checking:
-    """The checks of one environment, in progress."""
-
     _reference: str
     _limit_s: float
     _rollout_s: float
@@ -136,7 +132,6 @@ class _Checking:
     """Errors so far: any step can raise them, and one report is enough."""
 
     def results(self, task: str | None) -> Iterator[CheckResult]:
-        """Run the checks; each result is given as soon as it is known."""
         expected = "env.py and every task can be imported"
         yield from self._check("", "loads", expected, partial(self._load, task))
         if self._loaded is None or self._broken:

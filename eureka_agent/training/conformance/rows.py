@@ -65,7 +65,6 @@ def _difference(
 
 
 def _numbers(step: RecordedStep) -> dict[str, Tensor]:
-    """Variables and observations of a step."""
     return {**step.values, OBSERVATIONS: step.observations}
 
 
@@ -157,7 +156,6 @@ def begun_anew(subject: Subject) -> None:
 
 
 def _own_tensors(environment: VecTask) -> dict[str, Tensor]:
-    """Attributes with a row for each environment."""
     return {
         name: value
         for name, value in VecTask.row_tensors(environment).items()

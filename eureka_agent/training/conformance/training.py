@@ -84,7 +84,6 @@ def _reward(subject: Subject, kind: RewardKind) -> RewardFunction | None:
 
 
 def _checked_reward(subject: Subject, kind: RewardKind) -> RewardFunction | None:
-    """Load and call a baseline as a training does."""
     try:
         reward = _reward(subject, kind)
         for step in subject.sound_steps() if reward else ():
@@ -105,8 +104,6 @@ def _checked_reward(subject: Subject, kind: RewardKind) -> RewardFunction | None
 
 @dataclass
 class Seen:
-    """Values seen in rollouts of a task."""
-
     steps: int = 0
     ended: int = 0
     """Episodes that ended before the time limit."""
@@ -119,7 +116,6 @@ class Seen:
     """Smallest and largest value of each observation's column, and of the fitness."""
 
     def add(self, transition: Transition) -> None:
-        """Add a step of all rows."""
         self.steps += len(transition.terminated)
         self.ended += int(transition.terminated.sum())
         if UNSTABLE_PHYSICS in transition.causes:
