@@ -103,8 +103,6 @@ def video(
     for each in filmed.episodes:
         unit = opened.description.fitness_unit
         say(f"{titles[each.policy]}, {_told(each, unit)}")
-    for note in filmed.notes:
-        say(f"note: {note}")
     say(f"video  {place}  ({filmed.seconds:.1f} s)")
     say(f"gif    {animation}")
 
@@ -155,5 +153,4 @@ def _document(
             }
             for each in filmed.episodes
         ],
-        "notes": list(filmed.notes),
     }

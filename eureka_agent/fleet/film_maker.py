@@ -14,7 +14,6 @@ from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.protocol.commands import Film, FilmedPolicy
 from eureka_agent.protocol.events import Filmed
-from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_picture, check_trajectories, check_video
 from eureka_agent.sandbox.wall import Limits, Wall
 
@@ -28,8 +27,6 @@ class FilmSubject:
 
     title: str
     policy: Path
-    reward: RewardSpecification | None = None
-    """Its terms are shown beside the pictures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +39,7 @@ class FilmSettings:
     size: tuple[int, int]
     seconds: float
     gif_seconds: float = 0.0
-    strips: bool = True
+    fitness: bool = True
     sheet: int = 0
 
     def last_number(self) -> int:
@@ -102,9 +99,7 @@ class FilmMaker:
             for place, subject in enumerate(subjects):
                 name = f"{job}-{place}.safetensors"
                 await client.give(subject.policy, name)
-                policies.append(
-                    FilmedPolicy(policy=name, title=subject.title, reward=subject.reward)
-                )
+                policies.append(FilmedPolicy(policy=name, title=subject.title))
             wanted: dict[str, Any] = vars(settings) | {"trajectories": trajectories is not None}
             wanted |= {} if gif is not None else {"gif_seconds": 0.0}
             wanted |= {} if sheet is not None else {"sheet": 0}

@@ -166,8 +166,7 @@ class Worker:
         ):
             what = "this worker has loaded a reward: it does not score"
             raise EurekaError(what, "score in a worker of its own")
-        if isinstance(command, commands.Train | commands.Film | commands.Prove):
-            # a film's rewards run in processes of their own, and yet scores would not be trusted
+        if isinstance(command, commands.Train | commands.Prove):
             self._ran_generated_code = True
         match command:
             case commands.DryRun():
@@ -185,7 +184,7 @@ class Worker:
             case commands.Film():
                 from eureka_agent.worker.film_job import FilmJob
 
-                return FilmJob(command, loaded, task, self._scratch, self._nursery).run()
+                return FilmJob(command, loaded, task, self._scratch).run()
             case commands.Prove():
                 from eureka_agent.worker.proof_job import prove
 
