@@ -145,7 +145,6 @@ def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
         for path in sorted(template.rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     ]
-    made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -157,14 +156,9 @@ def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
             for source in sources:
                 path = folder / source.relative_to(template)
                 path.parent.mkdir(exist_ok=True)
-                with path.open("xb") as file, source.open("rb") as text:
-                    shutil.copyfileobj(text, file)
-        except BaseException:  # also Ctrl-C; all files in the folder are from here
-            for path in [folder] if made else list(folder.iterdir()):
-                if path.is_dir():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink(missing_ok=True)
+                path.write_bytes(source.read_bytes())
+        except BaseException:  # also Ctrl-C; all in the folder is from here
+            shutil.rmtree(folder, ignore_errors=True)
             raise
     except OSError as error:
         raise EnvironmentLoadError(

@@ -47,14 +47,11 @@ def num_actions(space: spaces.Space) -> int:
 
 
 def trial_actions(space: spaces.Space) -> Callable[[], Any]:
-    """Make a function that draws an action: the space's own, which has no sensible numbers for an
-    entry without a bound, or raises for it; then a policy's."""
-    if isinstance(space, spaces.Box):
-        given = (space.low.reshape(-1), space.high.reshape(-1))
-        if not all(map(numpy.array_equal, box_ends(space), given)):
-            conversion, size = Conversion(space), (1, num_actions(space))
-            return lambda: conversion.to_space(space.np_random.uniform(-1.0, 1.0, size))[0]
-    return space.sample
+    """Make a function that draws an action, of a Box, which may lack bounds, as a policy's."""
+    if not isinstance(space, spaces.Box):
+        return space.sample
+    conversion, size = Conversion(space), (1, num_actions(space))
+    return lambda: conversion.to_space(space.np_random.uniform(-1.0, 1.0, size))[0]
 
 
 def action_channels(space: spaces.Space) -> tuple[Channel, ...]:

@@ -14,7 +14,7 @@ import numpy
 from numpy.typing import NDArray
 
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.gymnasium_spaces import flatten, number_name, wrong_part
+from eureka_agent.simulation.gymnasium_spaces import flatten, number_name
 from eureka_agent.simulation.user_modules import (
     LIBRARIES,
     PACKAGE,
@@ -73,14 +73,11 @@ def call(
     observation, *outcome, info = given
     if not isinstance(info, Mapping):
         raise _wrong(environment, method, f"gave {_kind(info)} as info, expected a dictionary")
-    numbers = [number for value in outcome if (number := _number(value)) is not None]
-    if len(numbers) < len(outcome):
-        parts = zip(names[1:], outcome, strict=False)
-        name, value = next(each for each in parts if _number(each[1]) is None)
-        what = f"gave {_kind(value)} as {name}, expected True or False"
-        if name == "reward":
-            what = f"gave the reward {_kind(value)}, expected a number"
-        raise _wrong(environment, method, what)
+    numbers = list[float]()
+    for name, value in zip(names[1:], outcome, strict=False):
+        if (number := _number(value)) is None:
+            raise _wrong(environment, method, f"gave {_kind(value)} as {name}, expected a number")
+        numbers.append(number)
     vector = _vector(environment, method, observation, size)
     told = dict[str, float]()
     for key in keys:
@@ -121,12 +118,7 @@ def _vector(
         if len(flat) == size:
             return flat
         what = f"it has {len(flat)} numbers, and the space {size}"
-    raise not_in_space(environment, method, wrong_part(space, observation) or what)
-
-
-def not_in_space(environment: gymnasium.Env, method: Method, what: str) -> EnvironmentLoadError:
-    """The error for an observation. `what`: its fault in words."""
-    return _wrong(
+    raise _wrong(
         environment,
         method,
         f"gave an observation that is not in its observation_space: {what}",

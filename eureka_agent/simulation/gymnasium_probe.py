@@ -163,7 +163,7 @@ def probe(task: type[GymnasiumTask]) -> None:
     observed, acted = environment.observation_space, environment.action_space
     task._package = top_module(type(physics))
     try:
-        size, declared, tried = _try_out(task, environment, own)
+        size, declared, (info, truncated_after) = _try_out(task, environment, own)
     finally:
         try:
             with third_party_code(task._package, "when it was closed"):
@@ -183,14 +183,14 @@ def probe(task: type[GymnasiumTask]) -> None:
     )
     problem = _set_names(task, observed)
     names = task._names
-    length, length_from = reading.episode_length(declared, tried.truncated_after)
+    length, length_from = reading.episode_length(declared, truncated_after)
     seconds, seconds_from = reading.time_step(environment)
     length_from = _DECLARED if "max_episode_length" in own else length_from
     seconds_from = _DECLARED if "control_dt" in own else seconds_from
     give("max_episode_length", length)
     give("control_dt", seconds)
     task.episode_source = f"length {length_from}; time step {seconds_from}"
-    task.variables = _variables(task, observed, tried.info, problem)
+    task.variables = _variables(task, observed, info, problem)
     entries = [entry.variable for entry in task._entries]
     channels = tuple(part.channel for part in task._parts)
     give(
@@ -199,7 +199,7 @@ def probe(task: type[GymnasiumTask]) -> None:
     )
     named = None if names is None or not names.actions else names.action_channels(acted)
     give("action_channels", named or actions.action_channels(acted))
-    _set_ends(task, tried.ends_doc)
+    _set_ends(task)
     masses = () if names is None else names.masses_and_sizes
     give("masses_and_sizes", masses or reading.model_masses(physics))
     if own.get("__doc__") is None:
@@ -209,7 +209,7 @@ def probe(task: type[GymnasiumTask]) -> None:
 
 def _try_out(
     task: type[GymnasiumTask], environment: gymnasium.Env, own: Mapping[str, Any]
-) -> tuple[int, tuple[int, str] | None, reading.Tried]:
+) -> tuple[int, tuple[int, str] | None, tuple[dict[str, Any], tuple[int, ...]]]:
     """Check the spaces, and run some episodes: numbers of an observation, declared length of an
     episode, and what was found. Raises EnvironmentLoadError."""
     observed = environment.observation_space
@@ -230,10 +230,7 @@ def _try_out(
     if "max_episode_length" in own:
         declared = own["max_episode_length"], _DECLARED
     with third_party_code(task._package, "in the first steps of random actions"):
-        tried = reading.random_episodes(environment, size, declared and declared[0])
-    if tried.not_in_space and not by_id:
-        task._remarks += (tried.not_in_space,)
-    return size, declared, tried
+        return size, declared, reading.random_episodes(environment, size, declared and declared[0])
 
 
 def _set_names(task: type[GymnasiumTask], space: spaces.Space) -> str:
@@ -274,13 +271,13 @@ def _variables(
     return (*([] if entries else [whole]), *named, *infos, NATIVE_REWARD)
 
 
-def _set_ends(task: type[GymnasiumTask], ends_doc: str) -> None:
-    """Set causes and meaning of an episode's end. `ends_doc`: as seen in random episodes."""
+def _set_ends(task: type[GymnasiumTask]) -> None:
+    """Set causes and meaning of an episode's end."""
     own, names = vars(task), task._names
-    task._ends_doc = ends_doc
+    by = "either" if names is None else names.ends_by
+    task._ends_doc = reading.ENDS_BY.get(by, reading.ENDS_BY["either"])
     found = dict[str, str]()
     if names is not None:
-        task._ends_doc = reading.ENDS_BY.get(names.ends_by, ends_doc)
         found = {"terminated": names.ends_when} if names.ends_when else {}
         if names.ends_by == "success" and not {"termination_causes", "success_causes"} & own.keys():
             task.termination_causes = task.success_causes = (REACHED,)

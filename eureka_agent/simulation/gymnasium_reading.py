@@ -6,7 +6,6 @@ import inspect
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -15,27 +14,24 @@ from gymnasium import spaces
 
 from eureka_agent.reward_names import is_argument_name
 from eureka_agent.simulation.gymnasium_actions import trial_actions
-from eureka_agent.simulation.gymnasium_calls import Method, Result, call, layers, not_in_space
+from eureka_agent.simulation.gymnasium_calls import call, layers
 from eureka_agent.simulation.gymnasium_names import Part
-from eureka_agent.simulation.gymnasium_spaces import limits, wrong_part
-from eureka_agent.simulation.user_modules import call_limit
+from eureka_agent.simulation.gymnasium_spaces import limits
 from eureka_agent.task import Variable, is_finite
 
 _SEED = 0
 _STEPS = 250
-"""Random steps in which ends of episodes are counted: mostly a fraction of a second."""
+"""Random steps at first: mostly a fraction of a second."""
 _MOST_STEPS = 1000
 """Random steps in which truncations of its own are looked for, where no episode ends otherwise."""
-_EPISODES = 10
 _MOST_WORDS = 300
-_ENDS = (
-    "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
-)
 ENDS_BY = {
+    "either": "1 where the episode ends here, by success or by failure, else 0 (a time-out does not"
+    " count)",
     "failure": "1 where the episode ends here by failure, else 0 (a time-out is not a failure)",
     "none": "always 0: nothing ends an episode early",
 }
-"""Meaning of `terminated` where an environment is known to end in one way."""
+"""Meaning of `terminated` by what an episode's end is known to be; `either` where it is not."""
 _DEFAULT_EPISODE_LENGTH = 1000
 _DEFAULT_SECONDS = 1.0
 _EQUAL_EPISODES = 2
@@ -49,72 +45,35 @@ _SECTIONS_SHOWN = tuple(
 )
 
 
-@dataclass(frozen=True)
-class Tried:
-    info: Mapping[str, Any]
-    """Info of the first reset and the first step."""
-    ends_doc: str
-    """Meaning of `terminated`, with the signs of the environment's own reward at ends."""
-    truncated_after: tuple[int, ...]
-    """Lengths of the episodes that it truncated before its declared limit; none where another
-    episode was longer."""
-    not_in_space: str
-    """Method, place and fault of the first observation that is not in its space, or empty."""
-
-
-def random_episodes(environment: gymnasium.Env, size: int, declared: int | None) -> Tried:
-    """Run a few random episodes of at most `declared` steps. `size`: of an observation. Raises
-    EnvironmentLoadError."""
+def random_episodes(
+    environment: gymnasium.Env, size: int, declared: int | None
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """Run a few random episodes of at most `declared` steps. `size`: of an observation. Returns the
+    info of the first reset and step, and lengths of the episodes that it truncated sooner; none
+    where another episode was longer. Raises EnvironmentLoadError."""
     space = environment.action_space  # a property may make a new one each time
     space.seed(_SEED)
     draw = trial_actions(space)
-    faults = list[str]()
-
-    def trial(steps: int, seed: int = 0) -> Result:
-        with call_limit():
-            result = call(environment, size, steps, seed=seed, action=draw() if steps else None)
-        method: Method = "step" if steps else "reset"
-        if not faults and (fault := wrong_part(environment.observation_space, result.observation)):
-            faults.append(not_in_space(environment, method, fault).message)
-        return result
-
-    info = dict(trial(0, _SEED).info)
-    at_ends, elsewhere, cut_short = list[float](), list[float](), list[int]()
-    steps, longest_other = 0, 0
+    info = dict(call(environment, size, seed=_SEED).info)
+    cut_short = list[int]()
+    steps = longest_other = 0
     for step in range(_MOST_STEPS):
-        if step >= _STEPS and (at_ends or longest_other or len(cut_short) >= _EQUAL_EPISODES):
+        if step >= _STEPS and (longest_other or len(cut_short) >= _EQUAL_EPISODES):
             break
-        result = trial(steps + 1)
         steps += 1
+        result = call(environment, size, steps, action=draw())
         if step == 0:
             info.update(result.info)
-        if step < _STEPS:
-            (at_ends if result.terminated else elsewhere).append(result.reward)
         at_limit = declared is not None and steps >= declared
         if result.terminated or result.truncated or at_limit:
             if result.truncated and not at_limit:
                 cut_short.append(steps)
             else:
                 longest_other = max(longest_other, steps)
-            if len(at_ends) >= _EPISODES:
-                break
-            trial(0, _SEED + step + 1)
+            call(environment, size, seed=_SEED + step + 1)
             steps = 0
     goes_on = max(longest_other, steps) > max(cut_short, default=0)
-    ends_doc = _ends_doc(at_ends, elsewhere)
-    return Tried(info, ends_doc, () if goes_on else tuple(cut_short), "".join(faults))
-
-
-def _ends_doc(at_ends: Sequence[float], elsewhere: Sequence[float]) -> str:
-    if not at_ends:
-        return f"{_ENDS}; random actions ended no episode within {_STEPS} steps"
-    ends, others = (
-        f"positive at {sum(each > 0 for each in rewards)} and negative at"
-        f" {sum(each < 0 for each in rewards)} of {len(rewards)}"
-        for rewards in (at_ends, elsewhere)
-    )
-    with_random = "with random actions the environment's own reward was"
-    return f"{_ENDS}; {with_random} {ends} ends, {others} other steps"
+    return info, () if goes_on else tuple(cut_short)
 
 
 def declared_length(

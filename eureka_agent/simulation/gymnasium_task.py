@@ -99,13 +99,9 @@ class GymnasiumTask(VecTask):
         found = observations, num_actions(actions), action_choices(actions)
         expected = self.num_observations, self.num_actions, self.action_choices
         if found != expected:
-            counts = [
-                f"{size} ({' and '.join(map(str, choices))} choices)" if choices else f"{size}"
-                for _, size, choices in (found, expected)
-            ]
             raise EnvironmentLoadError(
-                f"with the options {dict(options)!r} {self.label()} has {found[0]} observations and"
-                f" {counts[0]} actions, expected {expected[0]} and {counts[1]} as without them",
+                f"with the options {dict(options)!r} {self.label()} has other numbers of"
+                f" observations, actions and choices: {found!r}, expected {expected!r}",
                 "write what changes an environment's sizes into a folder of its own",
             )
         if self._names and (why := self._names.problem(environment.observation_space, options)):

@@ -97,9 +97,7 @@ def unknown_name(
     model: mujoco.MjModel, kind: str, name: str, known: Iterable[str]
 ) -> EnvironmentLoadError:
     kinds = [other for other in _KINDS if name in ids_by_name(model, other)]
-    if any(_matches(name, each) for each in known):
-        hint = f"a pattern stands in a list: [{name!r}]"
-    elif kinds:
+    if kinds:
         hint = f"{name!r} is the name of a {' and of a '.join(kinds)}"
     elif close := close_match(name, known):
         hint = f"did you mean {close!r}?"
@@ -108,13 +106,6 @@ def unknown_name(
     return EnvironmentLoadError(
         f"the MJCF has no {kind} named {name!r}; it has: {_listed(known)}", hint
     )
-
-
-def _matches(pattern: str, name: str) -> bool:
-    try:
-        return re.fullmatch(pattern, name) is not None
-    except re.error:
-        return False
 
 
 def _listed(names: Iterable[str]) -> str:

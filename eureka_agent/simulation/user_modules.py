@@ -13,8 +13,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
-from contextvars import ContextVar
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, ModuleType
 
@@ -23,12 +22,10 @@ from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.invocation import command
 from eureka_agent.libraries import mujoco_mismatch
 
-_REPEAT_SECONDS = 0.5
+_LOOKS = 10
+"""Clock readings until a limit is over."""
 _GRACE_SECONDS = 3.0
 """Time from the end of a limit to the exception on a busy machine, before the process is ended."""
-_CALL_SECONDS: ContextVar[float | None] = ContextVar("_CALL_SECONDS", default=None)
-_LOOKS = 10
-"""Clock readings until a patient limit is over."""
 
 
 class TimeLimitError(BaseException):
@@ -40,24 +37,16 @@ class TimeLimitError(BaseException):
 
 
 @contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raise TimeLimitError in the main thread's Python code after `seconds` in the block;
-    repeatedly, in case it is swallowed. An outer limit continues."""
-
-    def interrupt(signal_number: int, frame: FrameType | None) -> None:
-        raise TimeLimitError(seconds)
-
-    with _alarms(interrupt, seconds, _REPEAT_SECONDS):
-        yield
-
-
-@contextmanager
-def patient_time_limit(
+def time_limit(
     seconds: float, dump_file: int | None = None, end_process: bool = False
 ) -> Iterator[None]:
-    """Raise TimeLimitError after `seconds` in which the process ran: while stopped (Ctrl-Z) the
-    clock is read once. In a call that never ends, Python's stack is written to the descriptor
+    """Raise TimeLimitError in the main thread's Python code after `seconds` in which the process
+    ran (while stopped, by Ctrl-Z, the clock is read once); repeatedly, in case it is swallowed. An
+    outer limit continues. In a call that never ends, Python's stack is written to the descriptor
     `dump_file`, and with `end_process` the process ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     looks = 0
 
     def look(signal_number: int, frame: FrameType | None) -> None:
@@ -66,46 +55,16 @@ def patient_time_limit(
         if looks >= _LOOKS:
             raise TimeLimitError(seconds)
 
-    with _alarms(look, seconds / _LOOKS, seconds / _LOOKS), ExitStack() as stack:
+    handler = signal.signal(signal.SIGALRM, look)
+    before = signal.setitimer(signal.ITIMER_REAL, seconds / _LOOKS, seconds / _LOOKS)
+    try:
         if dump_file is not None:
-            grace = _GRACE_SECONDS if end_process else _REPEAT_SECONDS
+            grace = _GRACE_SECONDS if end_process else seconds / _LOOKS
             faulthandler.dump_traceback_later(seconds + grace, file=dump_file, exit=end_process)
-            stack.callback(faulthandler.cancel_dump_traceback_later)
-        yield
-
-
-@contextmanager
-def calls_limited_to(seconds: float) -> Iterator[None]:
-    """Set the limit of each `call_limit` in the block."""
-    token = _CALL_SECONDS.set(seconds)
-    try:
         yield
     finally:
-        _CALL_SECONDS.reset(token)
-
-
-@contextmanager
-def call_limit() -> Iterator[None]:
-    """Apply the patient limit of `calls_limited_to` to one call; without one, no limit."""
-    seconds = _CALL_SECONDS.get()
-    with nullcontext() if seconds is None else patient_time_limit(seconds):
-        yield
-
-
-@contextmanager
-def _alarms(
-    handle: Callable[[int, FrameType | None], None], first_s: float, then_s: float
-) -> Iterator[None]:
-    """Call `handle` after `first_s` and then every `then_s` seconds; restore the alarm before."""
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or not hasattr(signal, "setitimer"):
-        yield
-        return
-    handler = signal.signal(signal.SIGALRM, handle)
-    before = signal.setitimer(signal.ITIMER_REAL, first_s, then_s)
-    try:
-        yield
-    finally:
+        if dump_file is not None:
+            faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, handler)
         signal.setitimer(signal.ITIMER_REAL, *before)
@@ -142,11 +101,6 @@ def import_folder(folder: Path) -> str:
 
 def import_file(package: str, folder: Path, path: Path) -> ModuleType:
     """Import one file of a folder. Raises EnvironmentLoadError with file and line."""
-    if "." in path.stem:
-        raise EnvironmentLoadError(
-            f"{str(path)!r} cannot be imported: its name has a dot before `.py`",
-            f"rename it, such as {path.stem.replace('.', '_')}.py",
-        )
     if path.is_file():  # else the import says it
         read_source(path)
     name = ".".join((package, *path.relative_to(folder).with_suffix("").parts))

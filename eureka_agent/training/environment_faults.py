@@ -23,10 +23,9 @@ from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
 from eureka_agent.simulation.class_checks import own_classes
 from eureka_agent.simulation.user_modules import (
     TimeLimitError,
-    calls_limited_to,
     describe_error,
-    patient_time_limit,
     place_of_function,
+    time_limit,
 )
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
@@ -94,7 +93,7 @@ def environment_code(
         if limit_s is None:
             yield
         else:
-            with patient_time_limit(limit_s, STANDARD_ERROR):
+            with time_limit(limit_s, STANDARD_ERROR):
                 yield
     except TimeLimitError as error:
         what = f"{doing or 'the environment'} did not end within {error.seconds:g} s"
@@ -118,16 +117,14 @@ def environment_code(
 
 
 @contextmanager
-def loading_limit(limit_s: float, call_s: float) -> Iterator[None]:
-    """Raise EnvironmentFaultError with file and line where loading takes longer than `limit_s`, or
-    one trial step or reset of a Gymnasium environment longer than `call_s`."""
+def loading_limit(limit_s: float) -> Iterator[None]:
+    """Raise EnvironmentFaultError with file and line where loading takes longer than `limit_s`."""
     try:
-        with patient_time_limit(limit_s, STANDARD_ERROR), calls_limited_to(call_s):
+        with time_limit(limit_s, STANDARD_ERROR):
             yield
     except TimeLimitError as error:
-        place = place_of_error(error)
         raise EnvironmentFaultError(
-            f"{place}it did not end within {error.seconds:g} s", _endless_hint()
+            f"{place_of_error(error)}it did not end within {error.seconds:g} s", _endless_hint()
         ) from None
 
 

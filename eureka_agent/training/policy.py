@@ -72,10 +72,6 @@ class Policy:
     def num_actions(self) -> int:
         return self.distribution.num_actions
 
-    def to(self, device: torch.device | str) -> Policy:
-        moved = {name: tensor.to(device) for name, tensor in self._tensors.items()}
-        return self.with_tensors(moved)
-
     def with_tensors(self, tensors: Mapping[str, Tensor]) -> Policy:
         return Policy(tensors, self._activation, self.metadata, self.distribution)
 

@@ -43,7 +43,6 @@ from eureka_agent.training.environment_faults import (
 from eureka_agent.training.fitness import with_written_fitness
 from eureka_agent.worker.channel import DriverChannel, File, ProtocolError
 from eureka_agent.worker.dry_run import (
-    CALL_SECONDS,
     RECORDED_ENVIRONMENTS,
     ForkedDryRuns,
     record_transitions,
@@ -210,7 +209,7 @@ class Worker:
 
     def _open(self, command: commands.Open) -> Opened:
         check_device(command.device)
-        with loading_limit(MAKING_SECONDS, CALL_SECONDS):
+        with loading_limit(MAKING_SECONDS):
             loaded = load_environment(command.environment)
         if command.fitness is not None:
             # it is generated code, so in a process of its own

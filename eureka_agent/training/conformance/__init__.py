@@ -17,7 +17,7 @@ from eureka_agent.simulation.user_modules import (
     TimeLimitError,
     describe_error,
     error_place,
-    patient_time_limit,
+    time_limit,
 )
 from eureka_agent.training.conformance import checks, declarations, rows, training
 from eureka_agent.training.conformance.checks import (
@@ -210,7 +210,7 @@ class _Checking:
     ) -> list[CheckResult]:
         """Results of a check that passed. Raises Nonconforming."""
         try:
-            with patient_time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
+            with time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
                 found = list(check() or ())
         except NotApplicable:
             return []
