@@ -55,7 +55,7 @@ variable's name | variables after a reset | missing: ['state']; not declared: ['
 variable's type | variables after a reset | torch.float64 | env.py | "position": self.position, | "position": self.position.double(),
 variables only after resets | variables after a step | missing: ['position', 'state'] | env.py | self.velocity = self.velocity + 0.1 | self.stepped = True\n        self.velocity = self.velocity + 0.1 | env.py | return {"position" | return {} if hasattr(self, "stepped") else {"position"
 termination's type | termination | torch.float32 | env.py | self.position.abs() > self.limit | (self.position.abs() > self.limit).float()
-undeclared cause | termination | env.py, line 44: compute_termination gave the cause 'lost' | env.py | return self.position.abs() > self.limit | return {"lost": self.position.abs() > self.limit}
+undeclared cause | termination | PointMass ends episodes by 'lost' | env.py | return self.position.abs() > self.limit | return {"lost": self.position.abs() > self.limit}
 no time limit | time limit | 0 rows | env.py |     def reset_idx |     def compute_truncation(self):\n        return self.progress_buf < 0\n\n    def reset_idx
 division by zero | finite under random actions | in step 7 | env.py | 0.1 * self.velocity | 0.1 * self.velocity / (self.progress_buf != 7)
 NaN at the bound | finite under extreme actions | actions all 1 | env.py | 0.1 * actions[:, 0] | 0.1 * actions[:, 0] / ~(actions > 0.999).all()

@@ -240,14 +240,6 @@ MISTAKES = {
         "no multiple of the MJCF's timestep 0.005",
     ),
     "too short": (("control_dt = 0.02", "control_dt = 0.001"), "no multiple"),
-    "negative noise": (
-        ("position_noise = 0.1", "position_noise = -0.1"),
-        "position_noise is -0.1, expected a number from 0",
-    ),
-    "no noise": (
-        ("velocity_noise = 0.5", "velocity_noise = None"),
-        "velocity_noise is None, expected a number from 0",
-    ),
 }
 
 

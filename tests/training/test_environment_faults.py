@@ -22,7 +22,7 @@ from training_environments import PointMass
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import load_environment
-from eureka_agent.simulation.user_modules import TimeLimitError, patient_time_limit, time_limit
+from eureka_agent.simulation.user_modules import TimeLimitError, time_limit
 from eureka_agent.task import Task
 from eureka_agent.training.environment_faults import environment_code, is_gpu_failure
 from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
@@ -248,7 +248,7 @@ def test_a_limit_within_another_gives_the_outer_one_back() -> None:
     began = time.monotonic()
 
     def never_ends() -> None:
-        with patient_time_limit(0.3):
+        with time_limit(0.3):
             with time_limit(10.0):
                 pass
             while time.monotonic() < began + 5.0:

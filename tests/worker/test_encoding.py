@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from eureka_agent.simulation.pictures import Picture
-from eureka_agent.worker.encoding import Gif, Mp4
+from eureka_agent.worker.film import Gif, Mp4
 
 COLOURS = ((200, 30, 30), (30, 160, 60), (40, 60, 190))
 

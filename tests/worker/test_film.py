@@ -5,34 +5,20 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
-import pytest
 
-from eureka_agent.worker.film import (
-    HEADER_PIXELS,
-    ROW_PIXELS,
-    TOTAL,
-    Episode,
-    Strip,
-    StripCurve,
-    largest_terms,
-    scenes,
-    shared_limits,
-    shown_steps,
-)
+from eureka_agent.worker.film import HEADER_PIXELS, Episode, line, scenes, shown_steps
 
 HELD = 15
 """Pictures of the last state: half a second at 30 a second."""
 
 
-def episode(length: int, row: int = 0, fitness: float = 1.0, **terms: float) -> Episode:
-    """An episode of constant terms."""
+def episode(length: int, row: int = 0, fitness: float = 1.0) -> Episode:
     return Episode(
         title=f"row {row}",
         row=row,
         length=length,
         ended_by="time_out",
         fitness=np.linspace(0.0, fitness, length),
-        terms={name: np.full(length, value) for name, value in terms.items()},
     )
 
 
@@ -51,8 +37,8 @@ def test_slow_steps_are_shown_several_times() -> None:
     assert Counter(steps)[10] == HELD
 
 
-def made(*groups: list[Episode], seconds: float = 100.0, strips: bool = True):  # noqa: ANN201
-    return scenes(groups, (64, 64), 0.1, unit="m", seconds=seconds, strips=strips)
+def made(*groups: list[Episode], seconds: float = 100.0, unit: str | None = "m"):  # noqa: ANN201
+    return scenes(groups, (64, 64), 0.1, unit=unit, seconds=seconds)
 
 
 def test_the_episodes_of_one_policy_stand_side_by_side() -> None:
@@ -77,15 +63,15 @@ def test_a_longer_episode_is_cut() -> None:
 
 
 def test_a_scene_is_as_large_as_its_panels_and_even() -> None:
-    (scene,) = made([episode(5, effort=1.0), episode(5, effort=1.0)])
+    (scene,) = made([episode(5), episode(5)])
     black = np.zeros((64, 64, 3), dtype=np.uint8)
     picture = scene.drawn(0, [black, black])
-    # two panels of 64 with a gap of 4; header, picture, and a strip of its own header and 2 lines
-    assert picture.shape == (HEADER_PIXELS + 64 + HEADER_PIXELS + 2 * ROW_PIXELS, 132, 3)
+    # two panels of 64 with a gap of 4, with a line above and below the picture
+    assert picture.shape == (HEADER_PIXELS + 64 + HEADER_PIXELS, 132, 3)
 
 
 def test_a_panel_is_dimmed_after_its_episode_s_end() -> None:
-    (scene,) = made([episode(2), episode(8)], strips=False)
+    (scene,) = made([episode(2), episode(8)])
     white = np.full((64, 64, 3), 255, dtype=np.uint8)
     middle = HEADER_PIXELS + 32
     at_end, later = scene.drawn(2, [white, white]), scene.drawn(3, [white, white])
@@ -94,42 +80,16 @@ def test_a_panel_is_dimmed_after_its_episode_s_end() -> None:
     assert later[middle, 100, 0] == 255
 
 
-def test_terms_of_one_policy_have_one_scale_and_zero_in_it() -> None:
-    assert shared_limits([np.array([1.0, 3.0]), np.array([2.0, 8.0])]) == (0.0, 8.0)
-    assert shared_limits([np.array([-1.0, np.nan]), np.array([2.0, np.inf])]) == (-1.0, 2.0)
-    assert shared_limits([np.array([0.0])]) == (0.0, 1.0)
-    assert shared_limits([]) == (0.0, 1.0)
+def test_the_line_below_tells_time_fitness_and_the_end() -> None:
+    """As the same text in a line by itself; a choice is made without the fitness."""
+    picture = np.zeros((64, 320, 3), dtype=np.uint8)
+    for unit, told in (("m", "0.50 s   fitness 1.00 m"), (None, "0.50 s")):
+        (scene,) = scenes([[episode(5)]], (320, 64), 0.1, unit=unit, seconds=9.0)
+        assert np.array_equal(
+            scene.drawn(5, [picture])[-HEADER_PIXELS:], line(320, told, "time out")
+        )
+        assert np.array_equal(scene.drawn(0, [picture])[-HEADER_PIXELS:], line(320, "0.00 s"))
 
 
-def test_the_largest_terms_and_the_total_are_shown_in_the_reward_s_order() -> None:
-    sizes = {TOTAL: 0.0, "a": 1.0, "b": -9.0, "c": 2.0, "d": 3.0, "e": 4.0, "f": 0.5, "g": 5.0}
-    terms = {name: np.full(4, value) for name, value in sizes.items()}
-    # the total and the five largest of the rest: 9, 5, 4, 3, 2
-    assert largest_terms([terms, {"g": np.array([])}]) == [TOTAL, "b", "c", "d", "e", "g"]
-
-
-def cursor(strip: Strip, step: int) -> int:
-    """Column of the cursor, the only white one in the first line."""
-    row = strip.picture(step, "")[HEADER_PIXELS + 1]
-    (column,) = np.nonzero((row > 240).all(axis=-1))[0]
-    return int(column)
-
-
-def test_the_cursor_moves_with_the_time() -> None:
-    curve = StripCurve("reward", np.linspace(0.0, 1.0, 100), "", (0.0, 1.0))
-    strip = Strip(320, [curve], 1, 0.1)
-    begin, middle, end = (cursor(strip, step) for step in (0, 50, 100))
-    assert middle - begin == pytest.approx((end - begin) / 2, abs=1)
-    # passed to the left of it and ahead to the right
-    picture = strip.picture(50, "")[HEADER_PIXELS:]
-    blue = picture[..., 2].astype(int) - picture[..., 0] > 120
-    assert blue[:, begin:middle].any()
-    assert not blue[:, middle + 1 :].any()
-
-
-def test_a_strip_stands_values_that_are_no_numbers_and_long_names() -> None:
-    values = np.array([1.0, np.nan, np.inf, -np.inf])
-    curve = StripCurve("a_name_" * 30, values, "m/s", shared_limits([values]))
-    strip = Strip(200, [curve], 3, 0.1)
-    shapes = {strip.picture(step, "left the track").shape for step in range(5)}
-    assert shapes == {(HEADER_PIXELS + 3 * ROW_PIXELS, 200, 3)}
+def test_a_long_title_is_cut() -> None:
+    assert line(200, "a_name_" * 30).shape == (HEADER_PIXELS, 200, 3)
