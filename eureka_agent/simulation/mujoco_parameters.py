@@ -21,7 +21,7 @@ PUSH_PERIOD = 2.0
 _TURN = 2.4
 """Radians between the directions of two pushes, the golden angle: they repeat late."""
 
-_OTHER_GAINS = (mujoco.mjtGain.mjGAIN_MUSCLE, mujoco.mjtGain.mjGAIN_DCMOTOR)
+_OTHER_GAINS = (int(mujoco.mjtGain.mjGAIN_MUSCLE), int(mujoco.mjtGain.mjGAIN_DCMOTOR))
 
 
 @dataclass(frozen=True)

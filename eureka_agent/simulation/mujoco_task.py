@@ -82,7 +82,7 @@ class MujocoTask(MujocoLookups, VecTask):
         limited = torch.from_numpy(self.model.actuator_ctrllimited.astype(bool))
         self._ctrl_middle = torch.where(limited, (low + high) / 2.0, 0.0).to(self.device)
         self._ctrl_scale = torch.where(limited, (high - low) / 2.0, 1.0).to(self.device)
-        single = (mujoco.mjtJoint.mjJNT_HINGE, mujoco.mjtJoint.mjJNT_SLIDE)
+        single = [int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)]
         columns = self.model.jnt_qposadr[np.isin(self.model.jnt_type, single)]
         self._noisy_columns = torch.from_numpy(columns.astype(np.int64)).to(self.device)
         """Columns of qpos of hinges and slides, to which noise can be added."""

@@ -179,7 +179,7 @@ endless step | 'control_dt' is inf, expected a finite number | env.py | control_
 endless range | range of variable 'position' is \(0\.0, inf\) | env.py | (-6.0, 6.0) | (0.0, float("inf"))
 a cause that is no tuple | 'termination_causes' is 'fell', expected a list | env.py | num_actions = 1 | num_actions = 1\n    termination_causes = ("fell")
 a cause that is none | 'fell', which is none of its termination_causes | env.py | num_actions = 1 | num_actions = 1\n    termination_conditions = {"fell": "below 1 m"}
-choices of another number | action_choices has not 1 numbers | env.py | num_actions = 1 | num_actions = 1\n    action_choices = (2, 2)
+choices of another number | action_choices is \(2, 2\), expected 1 numbers | env.py | num_actions = 1 | num_actions = 1\n    action_choices = (2, 2)
 success that is no number | success_fitness is nan | tasks/go.py | options= | success_fitness=float("nan"), options=
 unknown reduction | fitness_reduction is 'total' | tasks/go.py | options= | fitness_reduction="total", options=
 no steps | env_steps of a TrainingBudget is 0 | tasks/go.py | options= | training=__import__('eureka_agent.task').task.TrainingBudget(env_steps=0), options=

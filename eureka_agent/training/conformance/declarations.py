@@ -66,7 +66,9 @@ def baselines(subject: Subject) -> Iterator[Remark]:
 
 def numpy_in_rewards(subject: Subject) -> Iterator[Remark]:
     """Fitness and rewards compute with torch alone."""
-    sources = {kind: subject.loaded.reward_source(subject.task, kind) for kind in _BASELINES}
+    sources: dict[str, str | None] = {
+        kind: subject.loaded.reward_source(subject.task, kind) for kind in _BASELINES
+    }
     with suppress(OSError, TypeError):  # no source
         sources["fitness"] = inspect.getsource(subject.task.fitness)
     for kind, source in sources.items():
