@@ -271,8 +271,6 @@ def fingerprint(task: type[GymnasiumTask]) -> str:
     """SHA-256 of the id, Gymnasium's version, the names, and the source of a class imported by
     module name."""
     digest = hashlib.sha256(f"{task.gymnasium_id}\0{gymnasium.__version__}".encode())
-    if task.action_choices:  # separates them from archived Gaussian policies, which took the argmax
-        digest.update(f"\0choices {task.action_choices}".encode())
     if task._names is not None:
         digest.update(f"\0{task._names.digest}".encode())
     if task._spec is not None and ":" in task.gymnasium_id:

@@ -15,13 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.mujoco_names import (
-    Kind,
-    Names,
-    controls_of,
-    find,
-    find_geoms,
-)
+from eureka_agent.simulation.mujoco_names import Kind, Names, controls_of, find, find_geoms
 from eureka_agent.simulation.mujoco_views import (
     Actuator,
     AddedValues,

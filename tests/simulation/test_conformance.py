@@ -121,15 +121,6 @@ def test_a_misspelt_method_is_pointed_at(write_folder: WriteFolder) -> None:
     )
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "latin-1"])
-def test_a_file_that_is_no_utf_8_is_named(write_folder: WriteFolder, encoding: str) -> None:
-    folder = write_folder((ENV, "import torch\n", "import torch  # für alle\n"))
-    (folder / "env.py").write_bytes((folder / "env.py").read_text().encode(encoding))
-    (result,) = check_environment(str(folder))
-    assert result.actual.startswith(f"{str(folder / 'env.py')!r} is not UTF-8: ")
-    assert result.hint == "save it in UTF-8"
-
-
 def test_a_class_may_say_that_its_rows_cannot_be_taken_up_again(write_folder: WriteFolder) -> None:
     said = (ENV, "control_dt = 0.1", "control_dt = 0.1\n    restorable = False")
     assert failures(check_environment(str(write_folder(*HIDDEN_STATE, said)))) == {}

@@ -86,14 +86,6 @@ def test_a_hook_s_namesake_that_something_calls_is_left_alone(tmp_path: Path) ->
     assert check(folder) == {}
 
 
-def test_an_environment_that_cannot_be_taken_up_again_may_keep_its_state_anywhere(
-    tmp_path: Path,
-) -> None:
-    kept_elsewhere = grouped(FOUND["a dictionary of tensors"][3:])
-    changes = (*kept_elsewhere, ("num_actions = 1", "num_actions = 1\n    restorable = False"))
-    assert check(write_lift(tmp_path / "lift", *changes, rewards=BASELINES)) == {}
-
-
 @pytest.mark.parametrize(
     ("fitness", "actual"),
     [("0.0 * height + 3.0", "3 in all "), ("(height > 1e6).float()", "0 in all ")],

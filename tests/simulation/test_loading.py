@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -43,19 +42,6 @@ def test_a_folder_is_loaded_described_and_made(write_folder: WriteFolder) -> Non
     # made means reset: starts are drawn and no row waits for a reset
     assert len(set(environment.obs_buf[:, 0].tolist())) == 6
     assert not environment.reset_buf.any()
-
-
-def test_two_loads_of_a_folder_live_side_by_side(write_folder: WriteFolder) -> None:
-    folder = write_folder()
-    first = load_environment(str(folder))
-    (folder / ENV).write_text(
-        (folder / ENV).read_text().replace("num_observations = 2", "num_observations = 2  # anew")
-    )
-    second = load_environment(str(folder))
-    assert first.environment_class is not second.environment_class
-    for loaded in (first, second):
-        assert loaded.make(loaded.task(None)[1], 2).obs_buf.shape == (2, 2)
-    assert first.fingerprint != second.fingerprint
 
 
 def test_fingerprint_depends_on_names_and_contents_but_not_on_caches_or_place(
@@ -246,17 +232,6 @@ def test_a_virtual_environment_in_the_folder_is_no_part_of_it(write_folder: Writ
     (folder / "venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
     (folder / "venv" / "bin" / "python").symlink_to(sys.executable)
     assert load_environment(str(folder)).fingerprint == before
-
-
-def test_a_file_whose_name_is_no_text_is_named(write_folder: WriteFolder) -> None:
-    folder = write_folder()
-    name = os.fsencode(folder) + b"/caf\xe9.txt"
-    try:
-        os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
-    except OSError:
-        pytest.skip("this file system takes UTF-8 alone")
-    with pytest.raises(EnvironmentLoadError, match=r"caf.*\.txt' is not UTF-8"):
-        load_environment(str(folder))
 
 
 def test_what_describe_refuses(write_folder: WriteFolder) -> None:

@@ -9,9 +9,6 @@ import pytest
 from torch import Tensor
 from training_environments import PointMass, run
 
-from eureka_agent.errors import EnvironmentLoadError, SettingsError
-from eureka_agent.settings import TrainingSettings
-from eureka_agent.task import Task
 from eureka_agent.training import members
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, MemberProgress, Trainer
@@ -205,24 +202,6 @@ def test_a_job_s_name_is_taken_while_it_is_there(
         trainer.submit("job", point_reward(), 1)
     run(trainer)
     trainer.submit("job", point_reward(), 1)
-
-
-def test_more_minibatches_than_samples_are_refused(point_task: Task) -> None:
-    settings = TrainingSettings(horizon=1, minibatches=17)  # with the default of 16 environments
-    with pytest.raises(
-        SettingsError,
-        match="minibatches is 17, but an update has only horizon x num_envs = 16 samples",
-    ):
-        Trainer(PointMass, point_task, settings, 1)
-
-
-def test_a_fitness_that_reads_what_is_not_there_is_the_task_s_fault(
-    small_settings: TrainingSettings,
-) -> None:
-    task = Task(sentence="go", fitness=lambda positoin: positoin[:, 0], fitness_doc="x")
-    with pytest.raises(EnvironmentLoadError) as caught:
-        Trainer(PointMass, task, small_settings, 1)
-    assert "did you mean 'position'?" in caught.value.hint
 
 
 def test_the_timers_cover_the_iterations(

@@ -30,11 +30,7 @@ from eureka_agent.training.conformance.checks import (
     columns_in_words,
 )
 from eureka_agent.training.environment_faults import OBSERVATIONS, check_rows
-from eureka_agent.training.reward import (
-    RewardContractError,
-    RewardFunction,
-    load_reward,
-)
+from eureka_agent.training.reward import RewardContractError, RewardFunction, load_reward
 from eureka_agent.training.trainer import MemberFailed, MemberProgress, Trainer
 from eureka_agent.wording import rough_duration
 
