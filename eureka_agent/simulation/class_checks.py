@@ -101,28 +101,16 @@ def _faults(cls: type[VecTask]) -> Iterator[tuple[str, str]]:
                 fault = f"{name}.{attribute} has {cause!r}, {of} {causes!r}"
                 yield fault, f"name it in both; {did_you_mean(str(cause), causes)}"
     seen = {"actions", "terminated", *([SUCCEEDED] if cls.success_causes else [])}
-    for variable in cls.variables:
-        if variable.name in seen:
-            rename = "rename one; `actions` and `terminated` always exist, and `succeeded` with"
-            yield f"{name} has two variables named {variable.name!r}", f"{rename} success_causes"
-        shape = variable.shape
-        sizes = shape if isinstance(shape, tuple) else (0,)
-        if not all(isinstance(size, int) and size > 0 for size in sizes):
-            fault = f"the shape of variable {variable.name!r} is {shape!r}, expected a tuple of"
-            yield f"{fault} sizes without the batch", "() is a scalar, (3,) a vector of three"
-        seen.add(variable.name)
-    others: list[tuple[str, str, str]] = [
-        ("variable", window_of(each).name, "variable or a window")
-        for each in cls.variables
-        if each.window
-    ]
-    others += [("constant", each.name, "constant or a variable") for each in cls.constants]
-    either = "parameter, a constant or a variable"
-    others += [("parameter", each.name, either) for each in cls.parameters]
-    for kind, named, either in others:
-        if named in seen:
-            yield f"the {kind} {named!r} of {name} has the name of another {either}", "rename it"
-        seen.add(named)
+    named = [("variable", each.name) for each in cls.variables]
+    named += [("window", window_of(each).name) for each in cls.variables if each.window]
+    named += [("constant", each.name) for each in cls.constants]
+    named += [("parameter", each.name) for each in cls.parameters]
+    for kind, each_name in named:
+        if each_name in seen:
+            fault = f"the {kind} {each_name!r} of {name} has another variable's, constant's or"
+            hint = "rename one; `actions` and `terminated` are always there, `succeeded` may be"
+            yield f"{fault} parameter's name", hint
+        seen.add(each_name)
     for each in cls.parameters:
         longest = cls.max_episode_length
         if each.name == ACTION_DELAY and not 0 <= each.low < each.high <= longest:

@@ -187,12 +187,8 @@ def _place(layer: gymnasium.Env, method: Method) -> str:
 
 
 def place_of_render(environment: gymnasium.Env) -> str:
-    """`"<file>, line <n>: "` of the `render` of the first layer that has one of its own."""
-    for layer in layers(environment):
-        owner = next(each for each in type(layer).__mro__ if "render" in vars(each))
-        if top_module(owner) != _GYMNASIUM:
-            return place_of_function(vars(owner)["render"])
-    return place_of_function(type(environment.unwrapped))
+    """`"<file>, line <n>: "` of the environment's `render`."""
+    return place_of_function(type(environment.unwrapped).render)
 
 
 @contextmanager

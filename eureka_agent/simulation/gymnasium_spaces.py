@@ -79,12 +79,6 @@ def named_entries(
     for path, leaf in _leaves(space) if isinstance(space, spaces.Dict) else ():
         variable = _variable(path, leaf)
         name, shape = variable.name, variable.shape
-        if name in entries:
-            raise EnvironmentLoadError(
-                f"two entries of the observation of {label} would be the variable {name!r}: those"
-                f" with the keys {entries[name].path!r} and {path!r}",
-                _WRAP_HINT.format("gives its keys other names"),
-            )
         if given := words.pop(name, None):
             if given.shape != shape:
                 raise EnvironmentLoadError(

@@ -129,7 +129,6 @@ a file elsewhere | open( | FileNotFoundError | pathlib.Path(__file__).parent | r
 actions that it does not take |         assert abs | AssertionError: [ | every action of its action_space |         pass\n |         assert abs(action[0]) < 0.9, action\n
 actions of parts | class Slider | the action space Tuple(Discrete(2)), expected Box | with its actions wrapped | spaces.Box(-1.0, 1.0, (1,), np.float32) | spaces.Tuple([spaces.Discrete(2)])
 one of two | class Slider | is a OneOf(Discrete(2)), whose parts have no names | makes a Dict of it | load=spaces.Box(-9.0, 9.0, ()) | load=spaces.OneOf([spaces.Discrete(2)])
-one name to Python | class Slider | the variable 'file': those with the keys ('file',) and ('ﬁle',) | gives its keys other names | Dict(place=spaces | Dict({'\ufb01le': spaces.Discrete(2), 'file': spaces.Discrete(2)}, place=spaces
 """)
 
 

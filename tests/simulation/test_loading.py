@@ -124,9 +124,9 @@ def test_constants_and_the_order_of_quaternions_are_described(write_folder: Writ
 
 
 IMPOSSIBLE_CONSTANTS = table(r"""
-a variable | Constant("gain", 2) | Constant("position", 2) | 'position'.*another constant or a variable
-one of every environment | Constant("gain", 2) | Constant("actions", 2) | 'actions'.*another constant or a variable
-another one | Constant("gain", 2) | Constant("dt", 2) | 'dt'.*another constant or a variable
+a variable | Constant("gain", 2) | Constant("position", 2) | 'position'.*another variable's, constant's
+one of every environment | Constant("gain", 2) | Constant("actions", 2) | 'actions'.*another variable's, constant's
+another one | Constant("gain", 2) | Constant("dt", 2) | 'dt'.*another variable's, constant's
 a number | Constant("gain", 2) | 2 | 'constants.1' is 2, expected
 quaternions | constants = | quaternion_order = "zyxw"\n    constants = | 'quaternion_order' is 'zyxw', expected wxyz or xyzw
 """)
@@ -160,7 +160,7 @@ more choices than a policy has a use for | action_choices has 5,000 choices, exp
 no size | 'num_actions' is None, expected a whole number | env.py |     num_actions = 1\n | ∅
 variable's name | env\.py, line \d+: .*'previous_x' | env.py | Variable("position" | Variable("previous_x"
 variable's shape | shape of variable 'state' is 2 | env.py | (2,) | 2
-two of a name | two variables named 'position' | env.py | Variable("state" | Variable("position"
+two of a name | the variable 'position' of PointMass has another variable's | env.py | Variable("state" | Variable("position"
 endless step | 'control_dt' is inf, expected a finite number | env.py | control_dt = 0.1 | control_dt = float("inf")
 endless range | range of variable 'position' is \(0\.0, inf\) | env.py | (-6.0, 6.0) | (0.0, float("inf"))
 a cause that is no tuple | 'termination_causes' is 'fell', expected a list | env.py | num_actions = 1 | num_actions = 1\n    termination_causes = ("fell")

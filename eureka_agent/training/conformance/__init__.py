@@ -11,7 +11,6 @@ from typing import Literal
 import torch
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.invocation import command
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.simulation.user_modules import (
     TimeLimitError,
@@ -217,9 +216,7 @@ class _Checking:
         except (Nonconforming, KeyboardInterrupt):
             raise
         except EurekaError as error:
-            pointer = f"correct the file; `{command('envs --check PATH')}` tests all of it"
-            hint = error.hint.replace(pointer, "correct the file")
-            raise Nonconforming("", error.message, hint, raised=True) from None
+            raise Nonconforming("", error.message, error.hint, raised=True) from None
         except TimeLimitError as error:
             self._stuck = True
             place = self._place(error) or place_of_error(error)
