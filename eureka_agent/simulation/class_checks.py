@@ -101,6 +101,12 @@ def _faults(cls: type[VecTask]) -> Iterator[tuple[str, str]]:
                 fault = f"{name}.{attribute} has {cause!r}, {of} {causes!r}"
                 yield fault, f"name it in both; {did_you_mean(str(cause), causes)}"
     seen = {"actions", "terminated", *([SUCCEEDED] if cls.success_causes else [])}
+    for variable in cls.variables:
+        shape = variable.shape
+        sizes = shape if isinstance(shape, tuple) else (0,)
+        if not all(isinstance(size, int) and size > 0 for size in sizes):
+            fault = f"the shape of variable {variable.name!r} is {shape!r}, expected a tuple of"
+            yield f"{fault} sizes without the batch", "() is a scalar, (3,) a vector of three"
     named = [("variable", each.name) for each in cls.variables]
     named += [("window", window_of(each).name) for each in cls.variables if each.window]
     named += [("constant", each.name) for each in cls.constants]
