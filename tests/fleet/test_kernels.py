@@ -36,6 +36,7 @@ def hopper(tmp_path: Path) -> str:
     """The hopper, simulated on the CPU as on a GPU."""
     folder = tmp_path / "warp_hopper"
     shutil.copytree(resource_folder("envs") / "hopper", folder)
+    shutil.copytree(resource_folder("envs") / "_shared", tmp_path / "_shared")
     path = folder / "env.py"
     line = '    device_types = ("cpu", "cuda")\n'
     path.write_text(path.read_text().replace(line, line + '    simulator = "warp"\n'))
