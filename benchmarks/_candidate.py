@@ -26,13 +26,11 @@ from numpy.typing import NDArray  # noqa: E402
 from stable_baselines3 import PPO  # noqa: E402
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize  # noqa: E402
 
-from eureka_agent.training.libraries.bare_vec_env import BareVecEnv  # noqa: E402
-
 GYMNASIUM = {"hopper": "Hopper-v5", "ant": "Ant-v5"}
 
 
-class FromGymnasium(BareVecEnv):
-    """A Gymnasium `SyncVectorEnv` as Stable-Baselines3 wants it."""
+class FromGymnasium(VecEnv):
+    """A Gymnasium `SyncVectorEnv` as Stable-Baselines3's PPO wants it."""
 
     def __init__(self, environments: SyncVectorEnv) -> None:
         self._environments = environments
@@ -62,6 +60,20 @@ class FromGymnasium(BareVecEnv):
 
     def close(self) -> None:
         self._environments.close()
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [None] * self.num_envs
+
+    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
+        return [False] * self.num_envs
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        raise NotImplementedError
+
+    def env_method(
+        self, method_name: str, *arguments: Any, indices: Any = None, **keywords: Any
+    ) -> list[Any]:
+        raise NotImplementedError
 
 
 def maker(kind: str, robot: str) -> Callable[[], gymnasium.Env[Any, Any]]:

@@ -8,23 +8,25 @@ import time
 from _common import Subject
 
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.training.libraries.rewarded import RewardedEnvironment
 from eureka_agent.training.policy import Policy
 
 try:
+    import _rsl as rsl
     from stable_baselines3.common.vec_env import VecNormalize
 
-    from eureka_agent.training.libraries import rsl, stable_baselines
+    from eureka_agent.worker import proof_job as stable_baselines
 except ImportError as error:
     raise SystemExit(
         f"error: {error.name!r}, which this compares with, is not installed; run ./setup.sh prove"
     ) from None
 
 
-def _rewarded(subject: Subject, num_envs: int, seed: int) -> RewardedEnvironment:
+def _rewarded(subject: Subject, num_envs: int, seed: int) -> stable_baselines.RewardedEnvironment:
     reward = subject.reward()
     environment = subject.make(num_envs, seed)
-    return RewardedEnvironment(environment, reward.arguments, lambda values: reward(values)[0])
+    return stable_baselines.RewardedEnvironment(
+        environment, reward.arguments, lambda values: reward(values)[0]
+    )
 
 
 def rsl_rl(

@@ -41,7 +41,7 @@ from _results import write_result
 from eureka_agent.settings import SearchSettings, TrainingSettings
 from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.training.snapshot import snapshot_bytes
+from eureka_agent.training.members import snapshot_bytes
 from eureka_agent.training.trainer import Trainer
 
 MEMBERS = 16

@@ -1,13 +1,13 @@
-"""PPO libraries that a reward can be proved with, and robot packages that need another MuJoCo."""
+"""PPO library that a reward is proved with, and robot packages that need another MuJoCo."""
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import Literal, get_args
 
-LibraryName = Literal["sb3", "rsl-rl"]
+LibraryName = Literal["sb3"]
 LIBRARIES: tuple[LibraryName, ...] = get_args(LibraryName)
-PACKAGES = {"sb3": ("stable_baselines3", "stable-baselines3"), "rsl-rl": ("rsl_rl", "rsl-rl-lib")}
+PACKAGES = {"sb3": ("stable_baselines3", "stable-baselines3")}
 """Module and distribution of each."""
 
 BROKEN_BY_MUJOCO_4 = {

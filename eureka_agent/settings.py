@@ -95,9 +95,6 @@ class TrainingSettings(BaseModel):
     """Minibatches of one pass."""
     discount: float = Field(0.99, gt=0, le=1)
     """Discount factor."""
-    combine: Literal["none", "sign"] = "none"
-    """Combination with the task's sparse reward: none, a reward is used as it is; sign, PPO gets
-    the sign of the sparse reward and a tenth of the sign of the other."""
     gae_lambda: float = Field(0.95, ge=0, le=1)
     """Lambda of generalised advantage estimation."""
     clip: float = Field(0.2, gt=0, le=100)

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from eureka_agent.rendering.mujoco_pictures import back_end
-from eureka_agent.rendering.pictures import RenderingError
+from eureka_agent.simulation.mujoco_pictures import back_end
+from eureka_agent.simulation.pictures import RenderingError
 
 
 def _why_not() -> str:

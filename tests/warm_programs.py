@@ -48,7 +48,7 @@ MODULES = {
     COMMANDS_WITH_TORCH: (
         *_COMMANDS,
         "eureka_agent.export.policy_files",
-        "eureka_agent.conformance.check",
+        "eureka_agent.training.conformance",
         "eureka_agent.simulation.mujoco_task",
         "onnxscript",
         "torch.onnx._internal.exporter._core",

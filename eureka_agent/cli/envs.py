@@ -23,7 +23,7 @@ from eureka_agent.wording import plural
 
 if TYPE_CHECKING:
     from eureka_agent.cards import Card
-    from eureka_agent.conformance.check import CheckObserver, CheckResult
+    from eureka_agent.training.conformance import CheckObserver, CheckResult
 
 
 _SLOW = (
@@ -216,8 +216,8 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
 
 
 def _check(reference: str, task: str | None, limit_s: float, output_format: str) -> None:
-    from eureka_agent.conformance.check import check_environment
     from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder
+    from eureka_agent.training.conformance import check_environment
 
     if not reference.startswith(GYMNASIUM_PREFIX):
         find_folder(reference)  # raises for one that does not exist
@@ -244,8 +244,8 @@ def _check(reference: str, task: str | None, limit_s: float, output_format: str)
 
 def _progress(silent: bool, out: TextIO) -> CheckObserver:
     """Observer that prints results like a linter's, and the names of slow checks."""
-    from eureka_agent.conformance.check import CheckObserver
     from eureka_agent.text import printable
+    from eureka_agent.training.conformance import CheckObserver
 
     colours = {"ok": "green", "warning": "yellow", "error": "red"}
 

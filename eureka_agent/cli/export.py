@@ -92,7 +92,7 @@ def prove(
 
     \b
     eureka prove latest
-    eureka prove latest --with rsl-rl --seeds 5
+    eureka prove latest --with sb3 --seeds 5
     """
     import asyncio
 

@@ -102,14 +102,12 @@ def video(
             for each in filmed.episodes
         ]
         files = {"video": str(place), "gif": str(animation)}
-        facts = {"seconds": filmed.seconds, "notes": list(filmed.notes)}
+        facts = {"seconds": filmed.seconds}
         print_json({"run": opened.name, **files, **facts, "episodes": episodes_shown})
         return
     for each in filmed.episodes:
         unit = opened.description.fitness_unit
         say(f"{titles[each.policy]}, {_told(each, unit)}")
-    for note in filmed.notes:
-        say(f"note: {note}")
     say(f"video  {place}  ({filmed.seconds:.1f} s)")
     say(f"gif    {animation}")
 

@@ -18,7 +18,6 @@ from eureka_agent.protocol import commands, events
 from eureka_agent.protocol.commands import Film, FilmedPolicy
 from eureka_agent.protocol.events import Filmed
 from eureka_agent.records import Record
-from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.client import (
     WorkerClient,
     absolute_reference,
@@ -156,8 +155,6 @@ _TIMEOUT_SECONDS = 900.0
 class FilmSubject:
     title: str
     policy: Path
-    reward: RewardSpecification | None = None
-    """Its terms are shown beside the pictures."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,7 +167,7 @@ class FilmSettings:
     size: tuple[int, int]
     seconds: float
     gif_seconds: float = 0.0
-    strips: bool = True
+    fitness: bool = True
     sheet: int = 0
 
     def last_number(self) -> int:
@@ -230,9 +227,7 @@ class FilmMaker:
             for place, subject in enumerate(subjects):
                 name = f"{job}-{place}.safetensors"
                 await client.give(subject.policy, name)
-                policies.append(
-                    FilmedPolicy(policy=name, title=subject.title, reward=subject.reward)
-                )
+                policies.append(FilmedPolicy(policy=name, title=subject.title))
             wanted: dict[str, Any] = vars(settings) | {"trajectories": trajectories is not None}
             wanted |= {} if gif is not None else {"gif_seconds": 0.0}
             wanted |= {} if sheet is not None else {"sheet": 0}

@@ -143,18 +143,16 @@ class Evaluate(Record):
 
 
 class FilmedPolicy(Record):
-    """A policy to show, with the reward whose terms are shown beside it."""
+    """A policy to show."""
 
     policy: str
     """Safetensors file, unique within the command."""
     title: str = Field(max_length=200)
-    reward: RewardSpecification | None = None
 
 
 class Film(Record):
     """Make a video of episodes of policies, acting without noise, from the same start states.
-    Answered by `Filmed`, after its files. Never sent to a worker that trains or evaluates: the
-    rewards run in it, each in a process of its own."""
+    Answered by `Filmed`, after its files."""
 
     type: Literal["film"] = "film"
     job: str = Field(pattern=f"^{FILE_NAME_PATTERN}$")
@@ -167,13 +165,13 @@ class Film(Record):
     )
     """Numbers of episodes, or the first policy's by fitness."""
     size: tuple[PicturePixels, PicturePixels] = (480, 360)
-    """Width and height of one picture, without strip."""
+    """Width and height of one picture, without the lines above and below."""
     seconds: float = Field(10.0, gt=0, le=600)
     """Bound on the shown part of an episode, in the environment's time."""
     gif_seconds: float = Field(0.0, ge=0, le=60)
     """Length of an animated GIF of its beginning; 0: none."""
-    strips: bool = True
-    """Show fitness and terms below each picture."""
+    fitness: bool = True
+    """Show the fitness so far below each picture."""
     sheet: int = Field(0, ge=0, le=12)
     """Send a picture (JPEG) of each episode at so many moments, evenly spread; 0: none."""
     trajectories: bool = False

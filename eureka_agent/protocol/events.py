@@ -191,8 +191,6 @@ class Filmed(Record):
     """Npz file of arrays named `<policy>-<number of the episode>/<variable>`."""
     seconds: FiniteFloat
     episodes: tuple[ShownEpisode, ...] = Field(max_length=MOST_FILMED**2)
-    notes: tuple[ShortText, ...] = Field((), max_length=MOST_FILMED)
-    """Reasons why terms of a reward are missing."""
 
 
 class Proved(Record):

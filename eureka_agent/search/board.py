@@ -238,7 +238,7 @@ class Clips:
             shown=tuple(range(start, start + CLIP_STARTS)),
             size=CLIP_SIZE,
             seconds=CLIP_SECONDS,
-            strips=False,  # a choice rests on what is seen
+            fitness=False,  # a choice rests on what is seen
         )
         fingerprint, states = self._run.description.fingerprint, path.with_suffix(".npz")
         await maker.film([shown.subject], settings, fingerprint, path, trajectories=states)

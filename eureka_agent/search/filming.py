@@ -29,7 +29,6 @@ from eureka_agent.invocation import show_command
 from eureka_agent.protocol.bounds import MOST_FILMED
 from eureka_agent.protocol.events import Filmed
 from eureka_agent.records import BASELINES
-from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.final import typical_training
 from eureka_agent.search.seeds import derive_seed
@@ -84,22 +83,19 @@ def _trained_policy(run: Run, name: str) -> TrainedPolicy:
         raise RunFolderError(what, "such as 2-03@7")
     finders = dict.fromkeys(BASELINES, _of_baseline) | {RANDOMISED: _of_randomised}
     find = finders.get(of, _of_attempt)
-    title, seed, folder, reward = find(run, of, int(word) if word else None)
+    title, seed, folder = find(run, of, int(word) if word else None)
     policy = inside(folder, POLICY)
     if not policy.is_file():
         check_not_pruned(run, of)
         seeds = sorted(training.seed for training in run.archive.trainings() if training.name == of)
         known = f"; it was trained from the seeds {', '.join(map(str, seeds))}" if seeds else ""
         raise RunFolderError(f"{name!r} has no policy in the run {run.name!r}{known}", _hint(run))
-    return TrainedPolicy(name, seed, FilmSubject(title, policy, reward))
+    return TrainedPolicy(name, seed, FilmSubject(title, policy))
 
 
-def _of_baseline(
-    run: Run, name: str, seed: int | None
-) -> tuple[str, int, Path, RewardSpecification]:
-    reward = run.description.baselines.get(name)
+def _of_baseline(run: Run, name: str, seed: int | None) -> tuple[str, int, Path]:
     training = typical_training(run.archive.trainings(), name)
-    if reward is None or training is None:
+    if training is None:
         raise RunFolderError(f"the run {run.name!r} has not trained the {name} reward", _hint(run))
     if training.card:
         raise RunFolderError(
@@ -108,30 +104,25 @@ def _of_baseline(
             "a search with --train-baselines trains it",
         )
     seed = training.seed if seed is None else seed
-    return f"{name} reward", seed, training_folder(run.folder, name, seed), reward
+    return f"{name} reward", seed, training_folder(run.folder, name, seed)
 
 
-def _of_randomised(
-    run: Run, name: str, seed: int | None
-) -> tuple[str, int, Path, RewardSpecification]:
+def _of_randomised(run: Run, name: str, seed: int | None) -> tuple[str, int, Path]:
     found, typical = best_randomised(run, best_attempt(run))
     return _of_attempt(run, found, typical if seed is None else seed)
 
 
-def _of_attempt(
-    run: Run, name: str, seed: int | None
-) -> tuple[str, int, Path, RewardSpecification]:
+def _of_attempt(run: Run, name: str, seed: int | None) -> tuple[str, int, Path]:
     attempt = run.archive.attempt(name)
     if attempt is None:
         known = [entry.id for entry in run.archive.attempts_in_brief()]
         raise unknown_attempt(run, name, [*known, *BASELINES])
-    reward = attempt.proposal.reward
     if seed is None or seed == attempt.seed:
-        return f"attempt {name}", attempt.seed, attempt_folder(run.folder, name), reward
+        return f"attempt {name}", attempt.seed, attempt_folder(run.folder, name)
     folder = repeat_folder(run.folder, name, seed)
     if not folder.is_dir():
         folder = training_folder(run.folder, name, seed)
-    return f"attempt {name}, seed {seed}", seed, folder, reward
+    return f"attempt {name}, seed {seed}", seed, folder
 
 
 def _hint(run: Run) -> str:

@@ -142,11 +142,11 @@ class Judging:
                 shown=tuple(range(STARTS)),
                 size=_JUDGED_SIZE,
                 seconds=_LEAST_SECONDS,
-                strips=False,
+                fitness=False,
                 sheet=JUDGED_MOMENTS,
             )
             video = inside(self._run.folder, WORKERS_FOLDER, "judged.mp4")
-            subject = replace(shown.subject, title="policy", reward=None)
+            subject = replace(shown.subject, title="policy")
             fingerprint = self._run.description.fingerprint
             await self._maker.film([subject], settings, fingerprint, video, sheet=path)
         return await asyncio.to_thread(path.read_bytes)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
-import shlex
 import shutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,7 +20,6 @@ from eureka_agent.environment_files import (
     texts_of_calls,
 )
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean, lacks_room, system_reason
-from eureka_agent.invocation import command
 from eureka_agent.resources import resource_folder
 
 GYMNASIUM_PREFIX = "gymnasium:"
@@ -31,8 +28,6 @@ _TEMPLATES = "_templates"
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """An environment's folder."""
-
     name: str
     folder: Path
     doc: str
@@ -69,13 +64,6 @@ def find_folder(reference: str) -> Path:
             f"{reference!r} is a file, expected an environment's folder",
             f"name the folder that holds {ENVIRONMENT_FILE}",
         )
-    name, *rest = re.split("[:/]", reference, maxsplit=1)
-    if name in built_in and any(rest) and not folder.exists():
-        apart = shlex.join([name, "--task", *rest])
-        raise EnvironmentLoadError(
-            f"{reference!r} names an environment and a task in one",
-            f"name them apart: `{command(f'envs {apart}')}`, or --env {apart}",
-        )
     if not is_path and not folder.is_dir():
         raise EnvironmentLoadError(
             f"there is no environment {reference!r}",
@@ -98,7 +86,6 @@ def further_paragraphs(docstring: str | None) -> str:
 
 
 def task_files(folder: Path) -> dict[str, Path]:
-    """Task files of an environment folder by task name."""
     files = sorted((folder / TASKS_FOLDER).glob("*.py"))
     return {path.stem: path for path in files if not path.stem.startswith("_")}
 
@@ -134,7 +121,6 @@ def _environment_doc(module: ast.Module) -> str:
 
 
 def _assigned(name: str, statements: Iterable[ast.stmt]) -> ast.expr | None:
-    """The value that one of the statements assigns to a name."""
     for statement in statements:
         if isinstance(statement, ast.Assign) and any(
             isinstance(target, ast.Name) and target.id == name for target in statement.targets
@@ -147,7 +133,6 @@ def _assigned(name: str, statements: Iterable[ast.stmt]) -> ast.expr | None:
 
 
 def kinds() -> tuple[str, ...]:
-    """Names of the templates."""
     templates = resource_folder("envs") / _TEMPLATES
     return tuple(sorted(path.name for path in templates.iterdir() if path.is_dir()))
 
@@ -160,7 +145,6 @@ def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
         for path in sorted(template.rglob("*"))
         if path.is_file() and "__pycache__" not in path.parts
     ]
-    made = not folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -172,14 +156,9 @@ def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
             for source in sources:
                 path = folder / source.relative_to(template)
                 path.parent.mkdir(exist_ok=True)
-                with path.open("xb") as file, source.open("rb") as text:
-                    shutil.copyfileobj(text, file)
-        except BaseException:  # also Ctrl-C; all files in the folder are from here
-            for path in [folder] if made else list(folder.iterdir()):
-                if path.is_dir():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink(missing_ok=True)
+                path.write_bytes(source.read_bytes())
+        except BaseException:  # also Ctrl-C; all in the folder is from here
+            shutil.rmtree(folder, ignore_errors=True)
             raise
     except OSError as error:
         raise EnvironmentLoadError(

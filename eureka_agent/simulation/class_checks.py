@@ -6,26 +6,49 @@ from __future__ import annotations
 import ast
 import difflib
 import inspect
-import math
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, get_args
+from collections.abc import Iterator
+from typing import Annotated, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf, ValidationError
 
 from eureka_agent import syntax
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.records import MOST_CHOICES
+from eureka_agent.settings import validation_fault
 from eureka_agent.simulation.row_parameters import ACTION_DELAY
 from eureka_agent.simulation.user_modules import PACKAGE, place_of_function
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
 from eureka_agent.task import Channel, Constant, Parameter, QuaternionOrder, Variable, window_of
 
-_DECLARED = {
-    "variables": Variable,
-    "constants": Constant,
-    "parameters": Parameter,
-    "observation_channels": Channel,
-    "action_channels": Channel,
-}
+_Texts: TypeAlias = tuple[str, ...]
+_Positive: TypeAlias = Annotated[int, Field(gt=0, strict=True)]
+
+
+class _Declarations(BaseModel):
+    """Types of an environment class's attributes."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    num_observations: _Positive
+    num_actions: _Positive
+    max_episode_length: _Positive
+    control_dt: float = Field(gt=0, allow_inf_nan=False, strict=True)
+    variables: tuple[InstanceOf[Variable], ...]
+    constants: tuple[InstanceOf[Constant], ...]
+    parameters: tuple[InstanceOf[Parameter], ...]
+    observation_channels: tuple[InstanceOf[Channel], ...]
+    action_channels: tuple[InstanceOf[Channel], ...]
+    action_choices: tuple[_Positive, ...]
+    termination_causes: Annotated[_Texts, Field(min_length=1)]
+    success_causes: _Texts
+    device_types: _Texts
+    gpu_modules: _Texts
+    masses_and_sizes: _Texts
+    termination_conditions: dict[str, str]
+    quaternion_order: QuaternionOrder
+
+
 _CALLED_FROM_OUTSIDE = frozenset(
     (
         *("advance", "create", "all_variables", "read_variables", "reset", "reset_done"),
@@ -48,72 +71,16 @@ def check_class(cls: type[VecTask]) -> None:
             f"{cls.__name__} does not define {', '.join(missing)}",
             next(hints, "see the docstrings of VecTask's methods"),
         )
-    for name, is_right, expected, hint in _expected(cls):
-        value = getattr(cls, name, None)
-        if not is_right(value):
-            raise EnvironmentLoadError(
-                f"{cls.__name__}.{name} is {value!r}, expected {expected}", hint
-            )
-    for name, kind in _DECLARED.items():
-        for value in getattr(cls, name):
-            if not isinstance(value, kind):
-                raise EnvironmentLoadError(
-                    f"{cls.__name__}.{name} holds {value!r}, expected {kind.__name__}(…)",
-                    f"see eureka_agent.task.{kind.__name__}",
-                )
+    try:
+        values = {name: getattr(cls, name, None) for name in _Declarations.model_fields}
+        _Declarations.model_validate(values)
+    except ValidationError as error:
+        raise EnvironmentLoadError(
+            f"in the class {cls.__name__} {validation_fault(error)}",
+            "correct it; several values, or one of several, are a tuple: `(…,)`",
+        ) from None
     for fault, hint in _faults(cls):
         raise EnvironmentLoadError(fault, hint)
-
-
-def _expected(cls: type[VecTask]) -> Iterator[tuple[str, Callable[[Any], bool], str, str]]:
-    """Attributes with their test, the expected value in words, and a hint."""
-
-    def is_positive(kind: type) -> Callable[[Any], bool]:
-        def test(value: Any) -> bool:
-            is_number = isinstance(value, int | kind) and not isinstance(value, bool)
-            return is_number and 0 < value < math.inf
-
-        return test
-
-    for name in ("num_observations", "num_actions", "max_episode_length"):
-        yield name, is_positive(int), "a positive int", f"set it in the class: `{name} = …`"
-    hint = "set it in the class: `control_dt = …`"
-    yield "control_dt", is_positive(float), "a positive float", hint
-    for name, kind in _DECLARED.items():
-        hint = f"with one too: `{name} = (…,)`"
-        yield name, _is_collection, f"a tuple of {kind.__name__}(…)", hint
-    count = getattr(cls, "num_actions", 0)
-    yield (
-        "action_choices",
-        lambda choices: (
-            isinstance(choices, tuple)
-            and all(map(is_positive(int), choices))
-            and len(choices) in (0, count)
-        ),
-        f"a tuple of {count} numbers of choices, as num_actions says",
-        "() where actions are continuous; (3,) is one choice of three",
-    )
-    for name in ("termination_causes", "success_causes", "device_types", "gpu_modules"):
-        yield name, _are_texts, "a tuple of names", f"with one name too: `{name} = (…,)`"
-    yield (
-        "termination_conditions",
-        lambda conditions: isinstance(conditions, Mapping) and _are_texts([*conditions.values()]),
-        "a dictionary of texts by cause",
-        'such as {"fell": "torso_height below 0.3 m"}',
-    )
-    hint = 'such as ("pole 0.1 kg, 1 m long",)'
-    yield "masses_and_sizes", _are_texts, "a tuple of texts", hint
-    hint = "'xyzw', Isaac Gym's, has the real part last"
-    orders = get_args(QuaternionOrder)
-    yield "quaternion_order", lambda order: order in orders, "'wxyz' or 'xyzw'", hint
-
-
-def _is_collection(values: object) -> bool:
-    return isinstance(values, tuple | list)
-
-
-def _are_texts(values: Any) -> bool:
-    return _is_collection(values) and all(isinstance(each, str) for each in values)
 
 
 def _faults(cls: type[VecTask]) -> Iterator[tuple[str, str]]:
@@ -122,9 +89,11 @@ def _faults(cls: type[VecTask]) -> Iterator[tuple[str, str]]:
     if (choices := sum(cls.action_choices)) > MOST_CHOICES:
         fault = f"{name}.action_choices has {choices:,} choices, expected at most {MOST_CHOICES:,}"
         yield fault, "a quantity with many values is better a continuous action, rounded"
-    if not causes:
-        fault = f"{name}.termination_causes is empty, expected one name at least"
-        yield fault, "leave it out where nothing ends an episode early"
+    if len(cls.action_choices) not in (0, cls.num_actions):
+        fault = (
+            f"{name}.action_choices is {cls.action_choices!r}, expected {cls.num_actions} numbers"
+        )
+        yield fault, "() where actions are continuous; (3,) is one choice of three"
     for attribute in ("success_causes", "termination_conditions"):
         for cause in getattr(cls, attribute):
             if cause not in causes:
@@ -133,27 +102,21 @@ def _faults(cls: type[VecTask]) -> Iterator[tuple[str, str]]:
                 yield fault, f"name it in both; {did_you_mean(str(cause), causes)}"
     seen = {"actions", "terminated", *([SUCCEEDED] if cls.success_causes else [])}
     for variable in cls.variables:
-        if variable.name in seen:
-            rename = "rename one; `actions` and `terminated` always exist, and `succeeded` with"
-            yield f"{name} has two variables named {variable.name!r}", f"{rename} success_causes"
         shape = variable.shape
         sizes = shape if isinstance(shape, tuple) else (0,)
         if not all(isinstance(size, int) and size > 0 for size in sizes):
             fault = f"the shape of variable {variable.name!r} is {shape!r}, expected a tuple of"
             yield f"{fault} sizes without the batch", "() is a scalar, (3,) a vector of three"
-        seen.add(variable.name)
-    others: list[tuple[str, str, str]] = [
-        ("variable", window_of(each).name, "variable or a window")
-        for each in cls.variables
-        if each.window
-    ]
-    others += [("constant", each.name, "constant or a variable") for each in cls.constants]
-    either = "parameter, a constant or a variable"
-    others += [("parameter", each.name, either) for each in cls.parameters]
-    for kind, named, either in others:
-        if named in seen:
-            yield f"the {kind} {named!r} of {name} has the name of another {either}", "rename it"
-        seen.add(named)
+    named = [("variable", each.name) for each in cls.variables]
+    named += [("window", window_of(each).name) for each in cls.variables if each.window]
+    named += [("constant", each.name) for each in cls.constants]
+    named += [("parameter", each.name) for each in cls.parameters]
+    for kind, each_name in named:
+        if each_name in seen:
+            fault = f"the {kind} {each_name!r} of {name} has another variable's, constant's or"
+            hint = "rename one; `actions` and `terminated` are always there, `succeeded` may be"
+            yield f"{fault} parameter's name", hint
+        seen.add(each_name)
     for each in cls.parameters:
         longest = cls.max_episode_length
         if each.name == ACTION_DELAY and not 0 <= each.low < each.high <= longest:
@@ -209,7 +172,6 @@ def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
 
 
 def misspelling(cls: type[VecTask], name: str, meant: str) -> str:
-    """A misspelt name in words."""
     what = f"{cls.__name__} has {name!r}, which overrides nothing and which nothing reads"
     return f"{what}; the base class calls {meant!r}"
 
@@ -222,7 +184,6 @@ def _to_be_written(base: type, is_method: bool) -> set[str]:
 
 
 def _tree(cls: type) -> ast.AST:
-    """Its parsed source; an empty module without source."""
     try:
         return syntax.parsed(textwrap.dedent(inspect.getsource(cls)))
     except (OSError, TypeError, SyntaxError):

@@ -13,8 +13,6 @@ Point: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points."""
-
     points: Sequence[Point]
     width: float
     """In the drawing's units."""
@@ -24,8 +22,6 @@ class Line:
 
 @dataclass(frozen=True)
 class Circle:
-    """A filled circle."""
-
     centre: Point
     radius: float
     colour: str = "#334155"
@@ -33,8 +29,6 @@ class Circle:
 
 @dataclass(frozen=True)
 class Polygon:
-    """A filled polygon."""
-
     points: Sequence[Point]
     colour: str = "#334155"
 

@@ -3,7 +3,6 @@ space from a policy's numbers, and back."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -14,10 +13,6 @@ from gymnasium import spaces
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.records import MOST_CHOICES
 from eureka_agent.task import Channel
-
-_MOST_WORDS = 400
-_IN_A_LIST = re.compile(r"^[ \t]*[-*][ \t]*`?(\d+)`?[ \t]*[:=][ \t]*(.+)$", re.MULTILINE)
-_SECTION = re.compile(r"^## Action Space[^\n]*\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 
 
 def check_actions(label: str, space: spaces.Space) -> None:
@@ -48,25 +43,21 @@ def action_choices(space: spaces.Space) -> tuple[int, ...]:
 
 
 def num_actions(space: spaces.Space) -> int:
-    """Entries of an action."""
     return len(action_choices(space)) or spaces.flatdim(space)
 
 
 def trial_actions(space: spaces.Space) -> Callable[[], Any]:
-    """Make a function that draws an action: the space's own, which has no sensible numbers for an
-    entry without a bound, or raises for it; then a policy's."""
-    if isinstance(space, spaces.Box):
-        given = (space.low.reshape(-1), space.high.reshape(-1))
-        if not all(map(numpy.array_equal, box_ends(space), given)):
-            conversion, size = Conversion(space), (1, num_actions(space))
-            return lambda: conversion.to_space(space.np_random.uniform(-1.0, 1.0, size))[0]
-    return space.sample
+    """Make a function that draws an action, of a Box, which may lack bounds, as a policy's."""
+    if not isinstance(space, spaces.Box):
+        return space.sample
+    conversion, size = Conversion(space), (1, num_actions(space))
+    return lambda: conversion.to_space(space.np_random.uniform(-1.0, 1.0, size))[0]
 
 
-def action_channels(space: spaces.Space, text: str = "") -> tuple[Channel, ...]:
-    """Names and ranges of a policy's action. `text`: the docstring, which may describe choices."""
+def action_channels(space: spaces.Space) -> tuple[Channel, ...]:
+    """Names and ranges of a policy's action."""
     if isinstance(space, spaces.Discrete):
-        return (Channel("choice", doc=choice_words(text, space)),)
+        return (Channel("choice"),)
     shape = space.shape or ()
     places = [",".join(map(str, index)) for index in numpy.ndindex(*shape)]
     if not isinstance(space, spaces.Box):
@@ -84,33 +75,6 @@ def action_channels(space: spaces.Space, text: str = "") -> tuple[Channel, ...]:
         limits = (low, high) if low < high else None
         channels.append(Channel(f"action[{place}]", (), "?", doc=doc, range=limits))
     return tuple(channels)
-
-
-def choice_words(text: str, space: spaces.Discrete) -> str:
-    """Choices as listed in the docstring, `0 push cart to the left, 1 …`; empty if incomplete."""
-    section = _SECTION.search(text)
-    listed = section[1] if section else ""
-    found = _IN_A_LIST.findall(listed) or _in_a_table(listed)
-    if [int(number) for number, _ in found] != list(range(space.start, space.start + space.n)):
-        return ""
-    words = [what.strip(" .*`") for _, what in found]
-    joined = ", ".join(f"{index} {each[:1].lower()}{each[1:]}" for index, each in enumerate(words))
-    return joined if len(joined) <= _MOST_WORDS else ""
-
-
-def _in_a_table(text: str) -> list[tuple[str, str]]:
-    """Number and text of each row of a Markdown table with a column Action."""
-    lines = [line.strip() for line in text.splitlines()]
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in lines
-        if line.startswith("|")
-    ]
-    titles = [cell.lower() for cell in rows[0]] if rows else []
-    if "action" not in titles:
-        return []
-    column = titles.index("action")
-    return [(row[0], row[column]) for row in rows if len(row) == len(titles) and row[0].isdecimal()]
 
 
 # ── copied into an exported gymnasium_wrapper.py ──────────────────────────────────────────────────

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ import numpy
 from numpy.typing import NDArray
 
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.gymnasium_spaces import flatten, number_name, wrong_part
+from eureka_agent.simulation.gymnasium_spaces import flatten, number_name
 from eureka_agent.simulation.user_modules import (
     LIBRARIES,
     PACKAGE,
@@ -38,8 +37,6 @@ _SHOWN_ACTIONS = 12
 
 @dataclass
 class Result:
-    """Result of a reset or a step."""
-
     observation: Any
     reward: float
     """0 for a reset."""
@@ -76,14 +73,11 @@ def call(
     observation, *outcome, info = given
     if not isinstance(info, Mapping):
         raise _wrong(environment, method, f"gave {_kind(info)} as info, expected a dictionary")
-    numbers = [number for value in outcome if (number := _number(value)) is not None]
-    if len(numbers) < len(outcome):
-        parts = zip(names[1:], outcome, strict=False)
-        name, value = next(each for each in parts if _number(each[1]) is None)
-        what = f"gave {_kind(value)} as {name}, expected True or False"
-        if name == "reward":
-            what = f"gave the reward {_kind(value)}, expected a number"
-        raise _wrong(environment, method, what)
+    numbers = list[float]()
+    for name, value in zip(names[1:], outcome, strict=False):
+        if (number := _number(value)) is None:
+            raise _wrong(environment, method, f"gave {_kind(value)} as {name}, expected a number")
+        numbers.append(number)
     vector = _vector(environment, method, observation, size)
     told = dict[str, float]()
     for key in keys:
@@ -124,12 +118,7 @@ def _vector(
         if len(flat) == size:
             return flat
         what = f"it has {len(flat)} numbers, and the space {size}"
-    raise not_in_space(environment, method, wrong_part(space, observation) or what)
-
-
-def not_in_space(environment: gymnasium.Env, method: Method, what: str) -> EnvironmentLoadError:
-    """The error for an observation. `what`: its fault in words."""
-    return _wrong(
+    raise _wrong(
         environment,
         method,
         f"gave an observation that is not in its observation_space: {what}",
@@ -198,12 +187,8 @@ def _place(layer: gymnasium.Env, method: Method) -> str:
 
 
 def place_of_render(environment: gymnasium.Env) -> str:
-    """`"<file>, line <n>: "` of the `render` of the first layer that has one of its own."""
-    for layer in layers(environment):
-        owner = next(each for each in type(layer).__mro__ if "render" in vars(each))
-        if top_module(owner) != _GYMNASIUM:
-            return place_of_function(vars(owner)["render"])
-    return place_of_function(type(environment.unwrapped))
+    """`"<file>, line <n>: "` of the environment's `render`."""
+    return place_of_function(type(environment.unwrapped).render)
 
 
 @contextmanager
@@ -213,32 +198,27 @@ def _blamed(environment: gymnasium.Env, method: Method) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
-            if module_of(frame) not in (*_NO_PERSONS, *LIBRARIES):
-                raise  # the author's own line raised
-            wrapper = frame.f_locals.get("self")
-            _check_signatures(environment, method)
-            if isinstance(wrapper, gymnasium.Wrapper) and frame.f_code.co_name == method:
-                name, text = type(wrapper).__name__, describe_error(error)
-                what = f"returned what Gymnasium's {name} cannot take: {text}"
-                raise _wrong(wrapper.env, method, what) from None
-        raise
-
-
-def _check_signatures(environment: gymnasium.Env, method: Method) -> None:
-    """Raises EnvironmentLoadError for the first layer that does not take the method's arguments."""
-    for layer in layers(environment):
-        try:
-            signature = inspect.signature(getattr(layer, method))
-            signature.bind(None) if method == "step" else signature.bind(seed=0, options=None)
-        except TypeError as error:
+        frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+        caller = next(
+            each
+            for each in reversed(frames)
+            if module_of(each) not in LIBRARIES or each.f_code.co_name == method
+        )
+        if module_of(caller) not in _NO_PERSONS:
+            raise  # the author's own line raised
+        wrapper = caller.f_locals.get("self")
+        layer = wrapper.env if isinstance(wrapper, gymnasium.Wrapper) else environment
+        if isinstance(error, TypeError) and f"{method}() " in str(error):
             hint = f"write `def {method}({_TAKES[method]})`"
             if isinstance(layer, gymnasium.Wrapper):
                 hint += f", and pass {'it' if method == 'step' else 'both'} on to self.env"
             what = f"cannot be called as Gymnasium calls it: {error}"
             raise _wrong(layer, method, what, hint) from None
-        except ValueError:  # compiled
-            return
+        if layer is not environment:
+            name, text = type(wrapper).__name__, describe_error(error)
+            what = f"returned what Gymnasium's {name} cannot take: {text}"
+            raise _wrong(layer, method, what) from None
+        raise
 
 
 def _wrong(

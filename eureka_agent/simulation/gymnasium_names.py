@@ -32,8 +32,6 @@ StatePlace = Literal["mujoco", "attribute", "hidden"]
 
 @dataclass(frozen=True)
 class Part:
-    """A part of an observation vector that is a variable."""
-
     variable: Variable
     columns: slice
     entries: tuple[str, ...]
@@ -49,7 +47,6 @@ class Part:
 
     @property
     def channel(self) -> Channel:
-        """The part among the names of a policy's inputs."""
         each = self.variable
         return Channel(each.name, self.entries, each.unit, each.frame, each.doc, self.scale)
 
@@ -72,7 +69,7 @@ class Names:
     info: Mapping[str, Variable]
     """Variables that are numbers of the info, by key."""
     actions: Mapping[str, Any]
-    """`entries`, unit, frame and doc of an action's numbers; empty for choices."""
+    """`entries`, unit, frame and doc of an action's numbers; the doc alone of a single choice."""
     state: StatePlace
     """Place of the whole state of the physics; `"hidden"`: it cannot be read from outside."""
     digest: str
@@ -90,7 +87,8 @@ class Names:
 
     def action_channels(self, space: spaces.Space) -> tuple[Channel, ...]:
         """Names of a policy's outputs. `space`: the environment's."""
-        assert isinstance(space, spaces.Box)
+        if not isinstance(space, spaces.Box):
+            return (Channel("choice", doc=self.actions["doc"]),)
         unit, frame, doc = (self.actions[name] for name in ("unit", "frame", "doc"))
         bounds = zip(space.low.tolist(), space.high.tolist(), strict=True)
         return tuple(
@@ -108,7 +106,6 @@ def names_of(gymnasium_id: str) -> Names | None:
 
 
 def named_ids() -> frozenset[str]:
-    """The ids that have names."""
     return frozenset(path.stem for path in _FOLDER.glob("*.yaml"))
 
 
@@ -117,7 +114,7 @@ def _names(gymnasium_id: str) -> Names:
     content = _content(gymnasium_id)
     ends, actions = content["ends"], content.get("actions", {})
     doc = content["doc"].strip()
-    if actions:
+    if "entries" in actions:
         several = len(actions["entries"]) > 1
         order = f", in this order: {', '.join(actions['entries'])}" if several else ""
         doc += f"\n\nActions{order}. {actions['doc'][:1].upper()}{actions['doc'][1:]}."

@@ -22,7 +22,6 @@ from eureka_agent.simulation.gymnasium_calls import place_of_class
 from eureka_agent.simulation.gymnasium_names import names_of
 from eureka_agent.simulation.gymnasium_spaces import (
     check_observations,
-    image_error,
     named_entries,
     num_observations,
     observation_channels,
@@ -50,8 +49,6 @@ NATIVE_REWARD = Variable(
 REACHED = "reached_goal"
 """Cause of an end that is always a success."""
 _DECLARED = "as env.py says"
-_IMAGE_ENTRY_POINTS = ("gymnasium.envs.box2d.car_racing:CarRacing", "ale_py.env:AtariEnv")
-"""Environments with images, whose packages need not be installed to refuse them."""
 _IN_EXTRA = ("Box2D", "imageio")
 """Packages of the extra `gymnasium`."""
 _LIST_HINT = (
@@ -64,7 +61,6 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
     label = task.label()
     arguments = {**task.gymnasium_options, **options}
     _check_maker(task, arguments)
-    _refuse_known_images(task)
     _keep_mujoco_quiet()
     try:
         passing = (gymnasium.error.Error, ImportError)
@@ -109,19 +105,11 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
 
 @cache
 def _keep_mujoco_quiet() -> None:
-    """Have MuJoCo tell the first warning of a kind alone; it would write MUJOCO_LOG.TXT into the
-    working folder too."""
+    """Ignore MuJoCo's warnings, which would fill the terminal and MUJOCO_LOG.TXT in the working
+    folder; numbers that are not finite are found in the observations."""
     import mujoco  # not for each start of the program
 
-    told = set[str]()
-
-    def tell(message: str) -> None:
-        kind = re.sub(r"[\d.]+", "", message)
-        if kind not in told:
-            told.add(kind)
-            print(f"MuJoCo: {message}", file=sys.stderr)
-
-    mujoco.set_mju_user_warning(tell)
+    mujoco.set_mju_user_warning(lambda message: None)
 
 
 def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> None:
@@ -142,15 +130,6 @@ def _check_maker(task: type[GymnasiumTask], arguments: Mapping[str, Any]) -> Non
             hint = "write @staticmethod above it, and no `self`: it makes an environment before"
             hint += " there is any"
         raise EnvironmentLoadError(f"{place_of_function(maker)}{what}", hint) from None
-
-
-def _refuse_known_images(task: type[GymnasiumTask]) -> None:
-    """Raises EnvironmentLoadError for an environment known to observe images, before imports."""
-    registered = gymnasium.registry.get(task.gymnasium_id.rpartition(":")[2])
-    if is_by_id(task) and registered is not None:
-        seen = {**registered.kwargs, **task.gymnasium_options}.get("obs_type", "rgb")
-        if registered.entry_point in _IMAGE_ENTRY_POINTS and seen != "ram":
-            raise image_error(f"the observation of {task.label()}", "")
 
 
 def is_by_id(task: type[GymnasiumTask]) -> bool:
@@ -184,7 +163,7 @@ def probe(task: type[GymnasiumTask]) -> None:
     observed, acted = environment.observation_space, environment.action_space
     task._package = top_module(type(physics))
     try:
-        size, declared, tried = _try_out(task, environment, own)
+        size, declared, (info, truncated_after) = _try_out(task, environment, own)
     finally:
         try:
             with third_party_code(task._package, "when it was closed"):
@@ -204,16 +183,14 @@ def probe(task: type[GymnasiumTask]) -> None:
     )
     problem = _set_names(task, observed)
     names = task._names
-    length, length_from, vary = reading.episode_length(declared, tried)
+    length, length_from = reading.episode_length(declared, truncated_after)
     seconds, seconds_from = reading.time_step(environment)
-    task._has_own_limits = bool(tried.own_limits)
-    task.episodes_vary = vary and "max_episode_length" not in own
     length_from = _DECLARED if "max_episode_length" in own else length_from
     seconds_from = _DECLARED if "control_dt" in own else seconds_from
     give("max_episode_length", length)
     give("control_dt", seconds)
     task.episode_source = f"length {length_from}; time step {seconds_from}"
-    task.variables = _variables(task, observed, tried.info, problem)
+    task.variables = _variables(task, observed, info, problem)
     entries = [entry.variable for entry in task._entries]
     channels = tuple(part.channel for part in task._parts)
     give(
@@ -221,9 +198,8 @@ def probe(task: type[GymnasiumTask]) -> None:
         channels or observation_channels(observed, entries, task.named_observations),
     )
     named = None if names is None or not names.actions else names.action_channels(acted)
-    text = inspect.getdoc(type(physics)) or ""
-    give("action_channels", named or actions.action_channels(acted, text))
-    _set_ends(task, physics, tried.ends_doc)
+    give("action_channels", named or actions.action_channels(acted))
+    _set_ends(task)
     masses = () if names is None else names.masses_and_sizes
     give("masses_and_sizes", masses or reading.model_masses(physics))
     if own.get("__doc__") is None:
@@ -233,7 +209,7 @@ def probe(task: type[GymnasiumTask]) -> None:
 
 def _try_out(
     task: type[GymnasiumTask], environment: gymnasium.Env, own: Mapping[str, Any]
-) -> tuple[int, tuple[int, str, bool] | None, reading.Tried]:
+) -> tuple[int, tuple[int, str] | None, tuple[dict[str, Any], tuple[int, ...]]]:
     """Check the spaces, and run some episodes: numbers of an observation, declared length of an
     episode, and what was found. Raises EnvironmentLoadError."""
     observed = environment.observation_space
@@ -252,12 +228,9 @@ def _try_out(
     task._spec = gymnasium.spec(task.gymnasium_id.rpartition(":")[2]) if by_id else environment.spec
     declared = reading.declared_length(environment, task._spec)
     if "max_episode_length" in own:
-        declared = own["max_episode_length"], _DECLARED, False
+        declared = own["max_episode_length"], _DECLARED
     with third_party_code(task._package, "in the first steps of random actions"):
-        tried = reading.random_episodes(environment, size, declared and declared[0])
-    if tried.not_in_space and not by_id:
-        task._remarks += (tried.not_in_space,)
-    return size, declared, tried
+        return size, declared, reading.random_episodes(environment, size, declared and declared[0])
 
 
 def _set_names(task: type[GymnasiumTask], space: spaces.Space) -> str:
@@ -298,14 +271,14 @@ def _variables(
     return (*([] if entries else [whole]), *named, *infos, NATIVE_REWARD)
 
 
-def _set_ends(task: type[GymnasiumTask], physics: Any, ends_doc: str) -> None:
-    """Set causes and meaning of an episode's end. `ends_doc`: as seen in random episodes."""
+def _set_ends(task: type[GymnasiumTask]) -> None:
+    """Set causes and meaning of an episode's end."""
     own, names = vars(task), task._names
-    task._ends_doc = ends_doc
-    found = reading.termination_conditions(physics)
+    by = "either" if names is None else names.ends_by
+    task._ends_doc = reading.ENDS_BY.get(by, reading.ENDS_BY["either"])
+    found = dict[str, str]()
     if names is not None:
-        task._ends_doc = reading.ENDS_BY.get(names.ends_by, ends_doc)
-        found = {"terminated": names.ends_when} if names.ends_when else found
+        found = {"terminated": names.ends_when} if names.ends_when else {}
         if names.ends_by == "success" and not {"termination_causes", "success_causes"} & own.keys():
             task.termination_causes = task.success_causes = (REACHED,)
             found = {REACHED: names.ends_when}

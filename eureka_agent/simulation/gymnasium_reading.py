@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import math
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -16,44 +14,28 @@ from gymnasium import spaces
 
 from eureka_agent.reward_names import is_argument_name
 from eureka_agent.simulation.gymnasium_actions import trial_actions
-from eureka_agent.simulation.gymnasium_calls import Method, Result, call, layers, not_in_space
+from eureka_agent.simulation.gymnasium_calls import call, layers
 from eureka_agent.simulation.gymnasium_names import Part
-from eureka_agent.simulation.gymnasium_spaces import limits, wrong_part
-from eureka_agent.simulation.time_limit import call_limit
+from eureka_agent.simulation.gymnasium_spaces import limits
 from eureka_agent.task import Variable, is_finite
 
 _SEED = 0
 _STEPS = 250
-"""Random steps in which ends of episodes are counted: mostly a fraction of a second."""
+"""Random steps at first: mostly a fraction of a second."""
 _MOST_STEPS = 1000
 """Random steps in which truncations of its own are looked for, where no episode ends otherwise."""
-_EPISODES = 10
 _MOST_WORDS = 300
-_MISSIONS = 32
-"""Episodes whose `max_steps` is read where it varies."""
-_ENDS = (
-    "1 where the episode ends here, by success or by failure, else 0 (a time-out does not count)"
-)
 ENDS_BY = {
+    "either": "1 where the episode ends here, by success or by failure, else 0 (a time-out does not"
+    " count)",
     "failure": "1 where the episode ends here by failure, else 0 (a time-out is not a failure)",
     "none": "always 0: nothing ends an episode early",
 }
-"""Meaning of `terminated` where an environment is known to end in one way."""
+"""Meaning of `terminated` by what an episode's end is known to be; `either` where it is not."""
 _DEFAULT_EPISODE_LENGTH = 1000
 _DEFAULT_SECONDS = 1.0
 _EQUAL_EPISODES = 2
 """Episodes truncated after the same number of steps that make it the episode length."""
-_HEALTHY = {
-    "z": "height of the body {}",
-    "angle": "angle of the body {} rad",
-    "state": "a further entry of the state {}",
-}
-"""Attributes `_healthy_<name>_range` of Gymnasium's MuJoCo environments, which end episodes."""
-_THRESHOLDS = {
-    "x_threshold": "position beyond ±{:.3g}",
-    "theta_threshold_radians": "angle beyond ±{:.3g} rad",
-}
-"""Attributes of Gymnasium's classic environments; exceeding one ends an episode."""
 _SECTIONS_SHOWN = tuple(
     f"## {title}"
     for title in (
@@ -63,156 +45,71 @@ _SECTIONS_SHOWN = tuple(
 )
 
 
-@dataclass(frozen=True)
-class Tried:
-    """Findings of a few random episodes."""
-
-    info: Mapping[str, Any]
-    """Info of the first reset and the first step."""
-    ends_doc: str
-    """Meaning of `terminated`, with the signs of the environment's own reward at ends."""
-    truncated_after: tuple[int, ...]
-    """Lengths of the episodes that it truncated before its declared limit; none where another
-    episode was longer."""
-    not_in_space: str
-    """Method, place and fault of the first observation that is not in its space, or empty."""
-    own_limits: tuple[int, ...]
-    """`max_steps` in each of some episodes; empty without that attribute, and where an episode
-    ended after more steps."""
-
-
-def random_episodes(environment: gymnasium.Env, size: int, declared: int | None) -> Tried:
-    """Run a few random episodes of at most `declared` steps. `size`: of an observation. Raises
-    EnvironmentLoadError."""
+def random_episodes(
+    environment: gymnasium.Env, size: int, declared: int | None
+) -> tuple[dict[str, Any], tuple[int, ...]]:
+    """Run a few random episodes of at most `declared` steps. `size`: of an observation. Returns the
+    info of the first reset and step, and lengths of the episodes that it truncated sooner; none
+    where another episode was longer. Raises EnvironmentLoadError."""
     space = environment.action_space  # a property may make a new one each time
     space.seed(_SEED)
     draw = trial_actions(space)
-    faults = list[str]()
-
-    def trial(steps: int, seed: int = 0) -> Result:
-        with call_limit():
-            result = call(environment, size, steps, seed=seed, action=draw() if steps else None)
-        method: Method = "step" if steps else "reset"
-        if not faults and (fault := wrong_part(environment.observation_space, result.observation)):
-            faults.append(not_in_space(environment, method, fault).message)
-        return result
-
-    info = dict(trial(0, _SEED).info)
-    at_ends, elsewhere, cut_short, limits = list[float](), list[float](), list[int](), list[int]()
-    steps, longest_other, has_own = 0, 0, True
+    info = dict(call(environment, size, seed=_SEED).info)
+    cut_short = list[int]()
+    steps = longest_other = 0
     for step in range(_MOST_STEPS):
-        if step >= _STEPS and (at_ends or longest_other or len(cut_short) >= _EQUAL_EPISODES):
+        if step >= _STEPS and (longest_other or len(cut_short) >= _EQUAL_EPISODES):
             break
-        own = None if declared else own_limit(environment)
-        try:
-            result = trial(steps + 1)
-        except Exception:
-            if own is None or steps < own:
-                raise
-            break  # it cannot be played past its attribute, as at the end of its data
         steps += 1
+        result = call(environment, size, steps, action=draw())
         if step == 0:
             info.update(result.info)
-        if step < _STEPS:
-            (at_ends if result.terminated else elsewhere).append(result.reward)
         at_limit = declared is not None and steps >= declared
         if result.terminated or result.truncated or at_limit:
             if result.truncated and not at_limit:
                 cut_short.append(steps)
             else:
                 longest_other = max(longest_other, steps)
-            has_own = has_own and steps <= (own or steps)
-            if len(at_ends) >= _EPISODES:
-                break
-            limits += [own] if own else []
-            trial(0, _SEED + step + 1)
+            call(environment, size, seed=_SEED + step + 1)
             steps = 0
-    while has_own and (own := own_limit(environment)):
-        limits.append(own)
-        if len(limits) >= (_MISSIONS if len(set(limits)) > 1 else _EPISODES):
-            break
-        trial(0, _SEED + _MOST_STEPS + len(limits))
     goes_on = max(longest_other, steps) > max(cut_short, default=0)
-    return Tried(
-        info,
-        _ends_doc(at_ends, elsewhere),
-        () if goes_on else tuple(cut_short),
-        "".join(faults),
-        tuple(limits) if has_own else (),
-    )
-
-
-def own_limit(environment: gymnasium.Env) -> int | None:
-    """The attribute `max_steps`, which MiniGrid's levels may set anew in each episode."""
-    steps: Any = getattr(environment.unwrapped, "max_steps", None)
-    return steps if isinstance(steps, int) and not isinstance(steps, bool) and steps > 0 else None
-
-
-def _ends_doc(at_ends: Sequence[float], elsewhere: Sequence[float]) -> str:
-    if not at_ends:
-        return f"{_ENDS}; random actions ended no episode within {_STEPS} steps"
-    ends, others = (
-        f"positive at {sum(each > 0 for each in rewards)} and negative at"
-        f" {sum(each < 0 for each in rewards)} of {len(rewards)}"
-        for rewards in (at_ends, elsewhere)
-    )
-    with_random = "with random actions the environment's own reward was"
-    return f"{_ENDS}; {with_random} {ends} ends, {others} other steps"
-
-
-def termination_conditions(physics: Any) -> dict[str, str]:
-    """Termination conditions from the environment's attributes; its docstring has the others."""
-    parts = []
-    if getattr(physics, "_terminate_when_unhealthy", False):
-        for name, words in _HEALTHY.items():
-            if (ends := getattr(physics, f"_healthy_{name}_range", None)) is not None:
-                low, high = ends
-                outside = f"above {high:g}" if math.isinf(low) else f"outside {low:g} to {high:g}"
-                parts.append(words.format(f"below {low:g}" if math.isinf(high) else outside))
-    for name, words in _THRESHOLDS.items():
-        if isinstance(value := getattr(physics, name, None), float):
-            parts.append(words.format(value))
-    return {"terminated": " or ".join(parts)} if parts else {}
+    return info, () if goes_on else tuple(cut_short)
 
 
 def declared_length(
     environment: gymnasium.Env, registered: gymnasium.envs.registration.EnvSpec | None
-) -> tuple[int, str, bool] | None:
-    """The shortest declared limit of an episode in steps, its origin, and True where a wrapper
-    outside of it declares a longer one: what is between may keep the episode going."""
-    limits = [
-        layer._max_episode_steps
+) -> tuple[int, str] | None:
+    """The shortest declared limit of an episode in steps, else its attribute `max_steps`, as
+    MiniGrid's have; and its origin."""
+    declared = [
+        (layer._max_episode_steps, "from its wrapper TimeLimit")
         for layer in layers(environment)
         if isinstance(layer, gymnasium.wrappers.TimeLimit)
     ]
-    declared = [(each, "from its wrapper TimeLimit", limits[0] > each) for each in limits]
     for spec in (registered, getattr(environment.unwrapped, "spec", None)):
         steps = 0 if spec is None else spec.max_episode_steps or 0
         if steps > 0:
-            declared.append((steps, "from max_episode_steps of its registration", False))
-    return min(declared, key=lambda each: each[0], default=None)
+            declared.append((steps, "from max_episode_steps of its registration"))
+    own: Any = getattr(environment.unwrapped, "max_steps", None)
+    if not declared and isinstance(own, int) and own > 1:
+        declared = [(own, "from its attribute max_steps")]
+    return min(declared, default=None)
 
 
-def episode_length(declared: tuple[int, str, bool] | None, tried: Tried) -> tuple[int, str, bool]:
-    """Steps of an episode, and their origin: declared, `max_steps` (MiniGrid), seen or guessed;
-    and True where episodes have lengths of their own, of which this is the largest seen."""
-    own, seen = tried.own_limits, tried.truncated_after
+def episode_length(declared: tuple[int, str] | None, seen: Sequence[int]) -> tuple[int, str]:
+    """Steps of an episode, and their origin: declared, counted in the episodes that it truncated
+    itself after as many steps as `seen`, or guessed."""
     shortest, longest = min(seen, default=0), max(seen, default=0)
     if len(seen) >= _EQUAL_EPISODES and shortest == longest:
-        counted = f"as it truncated every one of the first episodes after {longest} steps"
         sooner = f", sooner than the {declared[0]} steps {declared[1]}" if declared else ""
-        return longest, counted + sooner, False
+        counted = f"as it truncated every one of the first episodes after {longest} steps"
+        return longest, counted + sooner
     counted = f"it truncated {len(seen)} of its first episodes by itself after {shortest} to"
-    counted = f"{counted} {longest} steps"
+    told = f"; {counted} {longest} steps" if seen else ""
     if declared is not None:
-        return declared[0], f"{declared[1]}; {counted}" if seen else declared[1], declared[2]
-    if own:
-        varies = f": {min(own)} to {max(own)} in {len(own)} episodes" if len(set(own)) > 1 else ""
-        return max(own), f"from its attribute max_steps{varies}", True
-    if seen:
-        return longest, f"as {counted}", True
-    guess = f"guessed: {_DEFAULT_EPISODE_LENGTH} steps, as nothing names it"
-    return _DEFAULT_EPISODE_LENGTH, f"{guess} (set MAX_EPISODE_LENGTH in env.py)", False
+        return declared[0], f"{declared[1]}{told}"
+    guess = f"guessed: {_DEFAULT_EPISODE_LENGTH} steps, as nothing names it{told}"
+    return _DEFAULT_EPISODE_LENGTH, f"{guess} (set MAX_EPISODE_LENGTH in env.py)"
 
 
 def time_step(environment: gymnasium.Env) -> tuple[float, str]:

@@ -6,7 +6,6 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any
@@ -26,20 +25,15 @@ _WRAP_HINT = (
     "write a folder whose env.py has `def make()`, which returns the environment in a wrapper that"
     " {}; see docs/your-own-environment.md"
 )
-_SIZED = (spaces.Box, spaces.MultiBinary, spaces.MultiDiscrete)
 _IMAGE_DIMENSIONS = 3
 _MOST_OF_A_GRID = 1023
 """Most numbers of an image-like array that is a grid of symbols, which a perceptron can take."""
-_SLACK = 1e-5
-"""Share of a number by which it may be beyond a bound: float32's rounding."""
 _MOST_NAMED = 4096
 """Most numbers of an observation that get a name each."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of a Dict observation."""
-
     path: Path
     variable: Variable
     columns: slice
@@ -85,12 +79,6 @@ def named_entries(
     for path, leaf in _leaves(space) if isinstance(space, spaces.Dict) else ():
         variable = _variable(path, leaf)
         name, shape = variable.name, variable.shape
-        if name in entries:
-            raise EnvironmentLoadError(
-                f"two entries of the observation of {label} would be the variable {name!r}: those"
-                f" with the keys {entries[name].path!r} and {path!r}",
-                _WRAP_HINT.format("gives its keys other names"),
-            )
         if given := words.pop(name, None):
             if given.shape != shape:
                 raise EnvironmentLoadError(
@@ -120,12 +108,10 @@ def entry_values(
 
 
 def _at(observation: Any, path: Path) -> Any:
-    """The part of a Dict observation at these keys."""
     return reduce(lambda part, key: part[key], path, observation)
 
 
 def num_observations(space: spaces.Space) -> int:
-    """Numbers of `flatten`'s vector."""
     return sum(spaces.flatdim(leaf) for _, leaf in _leaves(space))
 
 
@@ -141,35 +127,6 @@ def flatten(space: spaces.Space, observation: Any) -> NDArray[numpy.float32]:
     if flat.dtype.kind in "cSU":
         raise TypeError(f"it is of type {flat.dtype}")
     return numpy.asarray(flat, dtype=numpy.float32)
-
-
-def wrong_part(space: spaces.Space, observation: Any) -> str:
-    """The first entry that is missing, has another shape than its space, or a number beyond its
-    bounds; empty if none."""
-    for path, leaf in _leaves(space):
-        name = f"the entry {_joined(path)!r} " if path else "it "
-        value = observation
-        for key in path:
-            if not isinstance(value, Mapping) or key not in value:
-                return f"{name}is not there"
-            value = value[key]
-        if not isinstance(leaf, (*_SIZED, spaces.Discrete)):
-            continue
-        try:
-            shape = numpy.shape(value)
-        except ValueError:
-            return f"{name}has parts of different lengths"
-        if isinstance(leaf, _SIZED) and shape != leaf.shape:
-            return f"{name}has the shape {shape!r}, expected {tuple(leaf.shape)!r}"
-        low, high = _bounds(leaf)
-        with suppress(TypeError, ValueError):  # no numbers: flattening says so
-            numbers = numpy.asarray(value, numpy.float64).reshape(low.shape)
-            excess = numpy.maximum(low - numbers, numbers - high)
-            for place in numpy.argwhere(excess > _SLACK * (1.0 + abs(numbers)))[:1]:
-                index = f" at index {place.tolist()}" if len(place) else ""
-                ends = f"{low[*place]:g} to {high[*place]:g}"
-                return f"{name}is {numbers[*place]:g}{index}, expected {ends}"
-    return ""
 
 
 def _bounds(space: spaces.Space) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
@@ -225,17 +182,9 @@ def _channel(path: Path, leaf: spaces.Space, described: Mapping[str, Variable]) 
     plain = Variable(_name(path), (), "?", "?", f"entry {_joined(path)!r} of the observation")
     variable = described.get(plain.name, plain)
     doc = variable.doc
-    if isinstance(leaf, spaces.Discrete):
-        numbers = [f"is_{leaf.start + index}" for index in range(int(leaf.n))]
-        doc += "; 1 at the value, else 0"
-    elif isinstance(leaf, spaces.MultiDiscrete):
-        sizes = zip(leaf.nvec.reshape(-1), leaf.start.reshape(-1), strict=True)
-        numbers = [
-            f"{place}_is_{first + index}"
-            for place, (n, first) in enumerate(sizes)
-            for index in range(n)
-        ]
-        doc += "; 1 at each value, else 0"
+    if isinstance(leaf, spaces.Discrete | spaces.MultiDiscrete):
+        numbers = [f"is_{index}" for index in range(spaces.flatdim(leaf))]
+        doc += "; 1 at each value, counted on from the first, else 0"
     else:
         indices = numpy.ndindex(*leaf.shape) if leaf.shape else ()
         numbers = [",".join(map(str, index)) for index in indices]

@@ -18,7 +18,7 @@ from eureka_agent.simulation.gymnasium_actions import Conversion, action_choices
 from eureka_agent.simulation.gymnasium_calls import call
 from eureka_agent.simulation.gymnasium_names import Names, Part, StatePlace, read_state, write_state
 from eureka_agent.simulation.gymnasium_probe import NATIVE_REWARD, make_copy, probe
-from eureka_agent.simulation.gymnasium_reading import own_limit, words
+from eureka_agent.simulation.gymnasium_reading import words
 from eureka_agent.simulation.gymnasium_spaces import Entry, entry_values, num_observations
 from eureka_agent.simulation.user_modules import third_party_code
 from eureka_agent.simulation.vec_task import VecTask
@@ -33,8 +33,6 @@ def compute_reward(native_reward):
     return native_reward, {"native_reward": native_reward}
 '''
 _SEED_BITS = 24
-_BEYOND = 10
-"""Longest episodes seen, after which one ends that the environment itself does not end."""
 
 
 class GymnasiumTask(VecTask):
@@ -63,8 +61,6 @@ class GymnasiumTask(VecTask):
     _entries: ClassVar[tuple[Entry, ...]] = ()
     _ends_doc: ClassVar[str] = ""
     _package: ClassVar[str] = "gymnasium"
-    _has_own_limits: ClassVar[bool] = False
-    """True where `max_steps` is the limit of an episode that the environment does not end."""
     _spec: ClassVar[gymnasium.envs.registration.EnvSpec | None] = None
     _source: ClassVar[str] = ""
 
@@ -103,13 +99,9 @@ class GymnasiumTask(VecTask):
         found = observations, num_actions(actions), action_choices(actions)
         expected = self.num_observations, self.num_actions, self.action_choices
         if found != expected:
-            counts = [
-                f"{size} ({' and '.join(map(str, choices))} choices)" if choices else f"{size}"
-                for _, size, choices in (found, expected)
-            ]
             raise EnvironmentLoadError(
-                f"with the options {dict(options)!r} {self.label()} has {found[0]} observations and"
-                f" {counts[0]} actions, expected {expected[0]} and {counts[1]} as without them",
+                f"with the options {dict(options)!r} {self.label()} has other numbers of"
+                f" observations, actions and choices: {found!r}, expected {expected!r}",
                 "write what changes an environment's sizes into a folder of its own",
             )
         if self._names and (why := self._names.problem(environment.observation_space, options)):
@@ -173,7 +165,6 @@ class GymnasiumTask(VecTask):
                 self._terminated[row] = self._truncated[row] = False
 
     def _call(self, row: int, steps: int = 0, *, seed: int = 0, action: Any = None) -> None:
-        """Reset a row's environment or step it, and store the result."""
         result = call(
             self.environments[row],
             self.num_observations,
@@ -214,15 +205,9 @@ class GymnasiumTask(VecTask):
         return {cause: torch.tensor(self._terminated).to(self.device)}
 
     def compute_truncation(self) -> Tensor:
-        """The time limit, or a truncation by the environment. Where episodes vary, the limit is the
-        environment's own in this episode."""
+        """The time limit, or a truncation by the environment."""
         truncated = torch.from_numpy(self._truncated).to(self.device)
-        if not self.episodes_vary:
-            return super().compute_truncation() | truncated
-        longest = _BEYOND * self.max_episode_length
-        own = self.environments if self._has_own_limits else ()
-        limits = [own_limit(each) or longest for each in own] or [longest]
-        return (self.progress_buf >= torch.tensor(limits, device=self.device)) | truncated
+        return super().compute_truncation() | truncated
 
     def reset_idx(self, env_ids: Tensor) -> None:
         """Reset each row's environment with a seed from that row's own stream."""
@@ -286,8 +271,6 @@ def fingerprint(task: type[GymnasiumTask]) -> str:
     """SHA-256 of the id, Gymnasium's version, the names, and the source of a class imported by
     module name."""
     digest = hashlib.sha256(f"{task.gymnasium_id}\0{gymnasium.__version__}".encode())
-    if task.action_choices:  # separates them from archived Gaussian policies, which took the argmax
-        digest.update(f"\0choices {task.action_choices}".encode())
     if task._names is not None:
         digest.update(f"\0{task._names.digest}".encode())
     if task._spec is not None and ":" in task.gymnasium_id:

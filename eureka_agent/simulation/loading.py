@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Literal, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import torch
 from pydantic import BaseModel, ValidationError
@@ -56,12 +56,11 @@ _OF_CLASS = (
 )
 """Fields of a description that are attributes of the task and of the class."""
 _Spec = TypeVar("_Spec", bound=BaseModel)
+RewardKind: TypeAlias = Literal["human", "sparse"]
 
 
 @dataclass(frozen=True)
 class LoadedEnvironment:
-    """An environment class with its tasks."""
-
     reference: str
     """The argument of `--env`."""
     name: str
@@ -96,7 +95,7 @@ class LoadedEnvironment:
             environment.reset()
         return environment
 
-    def reward_source(self, task: Task, kind: Literal["human", "sparse"]) -> str | None:
+    def reward_source(self, task: Task, kind: RewardKind) -> str | None:
         """Source of a baseline; None where there is none. Raises EnvironmentLoadError."""
         if self.written is not None:
             return self.written.source if kind == "sparse" else None

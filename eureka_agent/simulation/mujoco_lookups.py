@@ -15,14 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.mujoco_names import (
-    Kind,
-    Names,
-    can_touch,
-    controls_of,
-    find,
-    find_geoms,
-)
+from eureka_agent.simulation.mujoco_names import Kind, Names, controls_of, find, find_geoms
 from eureka_agent.simulation.mujoco_views import (
     Actuator,
     AddedValues,
@@ -58,16 +51,12 @@ _NET_FORCE = 3
 
 @dataclass(frozen=True)
 class Target:
-    """Object of the model that a sensor measures."""
-
     kind: mujoco.mjtObj = mujoco.mjtObj.mjOBJ_UNKNOWN
     name: str = ""
 
 
 @dataclass(frozen=True)
 class SensorReading:
-    """One sensor to add."""
-
     type: mujoco.mjtSensor
     entries: int
     target: Target
@@ -196,7 +185,6 @@ class MujocoLookups(ABC):
         )
 
     def free_joint(self, name: str) -> FreeJoint:
-        """The free joint of a body."""
         joint = find(self.model, "joint", name)[name]
         if self._joint_type(joint) != mujoco.mjtJoint.mjJNT_FREE:
             raise EnvironmentLoadError(
@@ -224,7 +212,6 @@ class MujocoLookups(ABC):
         return Actuator(self, Columns(columns, self.device, single), limits)
 
     def sensor(self, names: Names) -> Sensor:
-        """Sensors of the MJCF by name."""
         columns = [
             int(self.model.sensor_adr[sensor]) + entry
             for sensor in find(self.model, "sensor", names).values()
@@ -234,11 +221,9 @@ class MujocoLookups(ABC):
         return Sensor(self, Columns(columns, self.device, single))
 
     def body(self, names: Names) -> Frame:
-        """Poses and velocities of bodies by name."""
         return self._frame("body", names)
 
     def site(self, names: Names) -> Frame:
-        """Poses and velocities of sites by name."""
         return self._frame("site", names)
 
     def mocap(self, name: str) -> MocapBody:
@@ -260,16 +245,6 @@ class MujocoLookups(ABC):
             )
         firsts = find_geoms(self.model, names)
         seconds = {} if other is None else find_geoms(self.model, other)
-        for name, (_, geoms) in firsts.items():
-            for second, (_, others) in seconds.items():
-                if not can_touch(self.model, geoms, others):
-                    raise EnvironmentLoadError(
-                        f"{name!r} and {second!r} can have no contact: the MJCF's contype and"
-                        " conaffinity or an <exclude> leave them out, or they are of one body or of"
-                        " two that a joint connects",
-                        "give one of them a contype that the other's conaffinity has, or name the"
-                        " two geoms in a <contact><pair>",
-                    )
         targets, touched = (
             [
                 Target(getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}"), name)

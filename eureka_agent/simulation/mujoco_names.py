@@ -45,37 +45,18 @@ def find(model: mujoco.MjModel, kind: Kind, names: Names) -> dict[str, int]:
 
 
 def find_geoms(model: mujoco.MjModel, names: Names) -> dict[str, tuple[Kind, tuple[int, ...]]]:
-    """Kinds of named geoms or bodies, and their geoms' ids. Raises EnvironmentLoadError."""
+    """Kinds of named geoms or bodies, and their geoms' ids; of one name the geom. Raises
+    EnvironmentLoadError."""
     known: dict[str, tuple[Kind, tuple[int, ...]]] = {
         name: ("body", geoms_of(model, body)) for name, body in ids_by_name(model, "body").items()
     }
-    geoms = {name: (geom,) for name, geom in ids_by_name(model, "geom").items()}
-    two_meanings = {name for name in geoms if known.get(name, ("", geoms[name]))[1] != geoms[name]}
-    known |= {name: ("geom", ids) for name, ids in geoms.items()}
-    found = _find(model, "<geom> or <body>", known, names)
-    for name in two_meanings & found.keys():
-        raise EnvironmentLoadError(
-            f"{name!r} is a geom of the MJCF, and a body that has other geoms",
-            f"rename one of them in the MJCF: the geom may be {name + '_geom'!r}",
-        )
-    return found
+    known |= {name: ("geom", (geom,)) for name, geom in ids_by_name(model, "geom").items()}
+    return _find(model, "<geom> or <body>", known, names)
 
 
 def geoms_of(model: mujoco.MjModel, body: int) -> tuple[int, ...]:
-    """Ids of a body's geoms."""
     first = int(model.body_geomadr[body])
     return tuple(range(first, first + int(model.body_geomnum[body])))
-
-
-def can_touch(model: mujoco.MjModel, firsts: Iterable[int], seconds: Iterable[int]) -> bool:
-    """True where MuJoCo would compare a geom of the first with one of the second for contacts."""
-    named = zip(model.pair_geom1.tolist(), model.pair_geom2.tolist(), strict=True)
-    pairs = {frozenset(pair) for pair in named}
-    return any(
-        frozenset((first, second)) in pairs or _are_compared(model, first, second)
-        for first in firsts
-        for second in seconds
-    )
 
 
 def controls_of(model: mujoco.MjModel, actuator: int) -> dict[str, int]:
@@ -86,27 +67,6 @@ def controls_of(model: mujoco.MjModel, actuator: int) -> dict[str, int]:
         return {name: first}
     inputs = (mujoco.mj_actuatorInputName(model, actuator, each) for each in range(count))
     return {f"{name}_{each or number}": first + number for number, each in enumerate(inputs)}
-
-
-def _are_compared(model: mujoco.MjModel, first: int, second: int) -> bool:
-    one, other = int(model.geom_bodyid[first]), int(model.geom_bodyid[second])
-    signatures = model.exclude_signature.tolist()
-    if (one << 16) + other in signatures or (other << 16) + one in signatures:
-        return False
-    # bodies without a joint between them count as one
-    welded, other_welded = int(model.body_weldid[one]), int(model.body_weldid[other])
-    if welded == other_welded:
-        return False
-    parent, other_parent = (
-        int(model.body_weldid[model.body_parentid[body]]) for body in (welded, other_welded)
-    )
-    filters = not model.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_FILTERPARENT
-    if filters and welded and other_welded and (welded == other_parent or other_welded == parent):
-        return False
-    return bool(
-        (model.geom_contype[first] & model.geom_conaffinity[second])
-        | (model.geom_contype[second] & model.geom_conaffinity[first])
-    )
 
 
 def _find(
@@ -136,11 +96,8 @@ def _find(
 def unknown_name(
     model: mujoco.MjModel, kind: str, name: str, known: Iterable[str]
 ) -> EnvironmentLoadError:
-    """The error for an unknown name of a kind."""
     kinds = [other for other in _KINDS if name in ids_by_name(model, other)]
-    if any(_matches(name, each) for each in known):
-        hint = f"a pattern stands in a list: [{name!r}]"
-    elif kinds:
+    if kinds:
         hint = f"{name!r} is the name of a {' and of a '.join(kinds)}"
     elif close := close_match(name, known):
         hint = f"did you mean {close!r}?"
@@ -149,13 +106,6 @@ def unknown_name(
     return EnvironmentLoadError(
         f"the MJCF has no {kind} named {name!r}; it has: {_listed(known)}", hint
     )
-
-
-def _matches(pattern: str, name: str) -> bool:
-    try:
-        return re.fullmatch(pattern, name) is not None
-    except re.error:
-        return False
 
 
 def _listed(names: Iterable[str]) -> str:

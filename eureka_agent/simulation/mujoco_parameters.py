@@ -11,6 +11,7 @@ import mujoco
 import torch
 from torch import Tensor
 
+from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.mujoco_names import Kind, Names, find, find_geoms
 from eureka_agent.simulation.row_parameters import ACTION_DELAY
 from eureka_agent.task import Parameter
@@ -20,25 +21,7 @@ PUSH_PERIOD = 2.0
 _TURN = 2.4
 """Radians between the directions of two pushes, the golden angle: they repeat late."""
 
-_MUSCLE = torch.tensor([0, 0, 1, 1, 0, 0, 0, 0, 0, 0])
-"""The peak force, and its scale where it is calculated; the others are lengths and velocities."""
-_DC_MOTOR = torch.tensor([-1, 0, 0, 0, 1, 1, 1, 0, 0, 0])
-"""The resistance, as the motor constant acts on the velocity as well, and a controller's gains."""
-_LAWS: dict[str, tuple[str, dict[int, Tensor]]] = {
-    "actuator_gainprm": (
-        "actuator_gaintype",
-        {int(mujoco.mjtGain.mjGAIN_MUSCLE): _MUSCLE, int(mujoco.mjtGain.mjGAIN_DCMOTOR): _DC_MOTOR},
-    ),
-    "actuator_biasprm": (
-        "actuator_biastype",
-        # a motor's cogging and friction are no force of its input
-        {
-            int(mujoco.mjtBias.mjBIAS_MUSCLE): _MUSCLE,
-            int(mujoco.mjtBias.mjBIAS_DCMOTOR): 0 * _DC_MOTOR,
-        },
-    ),
-}
-"""Powers of a strength in the parameters of actuators, by type; 1 for all others."""
+_OTHER_GAINS = (int(mujoco.mjtGain.mjGAIN_MUSCLE), int(mujoco.mjtGain.mjGAIN_DCMOTOR))
 
 
 @dataclass(frozen=True)
@@ -54,14 +37,17 @@ class ModelParameter(Parameter):
     """Kind of these objects; `"geom"` also takes bodies, for all their geoms."""
 
     def powers(self, model: mujoco.MjModel, field: str) -> Tensor:
-        """Powers of the factor by which the field's numbers are multiplied, 0 where they stay; of
-        the field's shape, float64. Raises EnvironmentLoadError."""
+        """1 where the field's numbers are multiplied by the factor, else 0; of the field's shape,
+        float64. Raises EnvironmentLoadError."""
         powers = torch.zeros_like(field_of(model, field))
         powers[slice(None) if self.names is None else self._rows(model, field)] = 1.0
-        types, laws = _LAWS.get(field, ("", {}))
-        for actuator, kind in enumerate(getattr(model, types).tolist() if types else ()):
-            if kind in laws:
-                powers[actuator] *= laws[kind].to(powers)
+        for actuator in range(model.nactuator if field == "actuator_gainprm" else 0):
+            if powers[actuator].any() and model.actuator_gaintype[actuator] in _OTHER_GAINS:
+                raise EnvironmentLoadError(
+                    f"the actuator {model.actuator(actuator).name!r} is a muscle or a DC motor,"
+                    " whose strength is no factor on its gain",
+                    f"name the other actuators in the parameter {self.name!r}",
+                )
         return powers
 
     def _rows(self, model: mujoco.MjModel, field: str) -> list[int]:
@@ -129,7 +115,6 @@ def damping_of(
 
 
 def gravity(*, low: float, high: float, doc: str, name: str = "gravity") -> ModelParameter:
-    """Factor on gravity."""
     return ModelParameter(name, "1", 1.0, low, high, doc, ("opt.gravity",))
 
 
@@ -184,8 +169,6 @@ def field_of(model: mujoco.MjModel, field: str) -> Tensor:
 
 
 class Pusher:
-    """Pushes of all rows by one parameter."""
-
     def __init__(self, model: mujoco.MjModel, push: Push, control_dt: float) -> None:
         """Raises EnvironmentLoadError for a body that the model does not have."""
         self.name = push.name

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 import mujoco
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,7 +25,7 @@ from eureka_agent.simulation.mujoco_parameters import ModelScaling, Push, Pusher
 from eureka_agent.simulation.physics import BatchPhysics, Physics
 from eureka_agent.simulation.row_parameters import gaussian
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Channel, is_finite
+from eureka_agent.task import Channel
 
 UNSTABLE_PHYSICS = "unstable_physics"
 """Termination cause of a row that MuJoCo reset because its state became NaN or huge."""
@@ -32,8 +33,6 @@ _UNSTABLE = f"a position, velocity or acceleration is NaN or beyond {mujoco.mjMA
 
 
 class _Sensors(dict[str, Tensor]):
-    """Sensor values by name."""
-
     def __init__(self, model: mujoco.MjModel) -> None:
         super().__init__()
         self._model = model
@@ -64,13 +63,6 @@ class MujocoTask(MujocoLookups, VecTask):
     def __init__(self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0) -> None:
         """Load the MJCF. Raises EnvironmentLoadError where it is missing or does not fit."""
         self.model = load_model(self)
-        for name in ("position_noise", "velocity_noise"):
-            spread = getattr(self, name)
-            if not is_finite(spread) or spread < 0.0:
-                raise EnvironmentLoadError(
-                    f"{type(self).__name__}.{name} is {spread!r}, expected a number from 0 on",
-                    "0 is no noise",
-                )
         super().__init__(num_envs, device, seed)
         self.termination_conditions = {UNSTABLE_PHYSICS: _UNSTABLE, **self.termination_conditions}
         self.masses_and_sizes = (*self.masses_and_sizes, *masses_and_sizes(self.model))
@@ -90,7 +82,10 @@ class MujocoTask(MujocoLookups, VecTask):
         limited = torch.from_numpy(self.model.actuator_ctrllimited.astype(bool))
         self._ctrl_middle = torch.where(limited, (low + high) / 2.0, 0.0).to(self.device)
         self._ctrl_scale = torch.where(limited, (high - low) / 2.0, 1.0).to(self.device)
-        self._noisy_positions = _single_coordinates(self.model)
+        single = [int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)]
+        columns = self.model.jnt_qposadr[np.isin(self.model.jnt_type, single)]
+        self._noisy_columns = torch.from_numpy(columns.astype(np.int64)).to(self.device)
+        """Columns of qpos of hinges and slides, to which noise can be added."""
         self._scaling = ModelScaling(self.model, self.parameters)
         pushes = (each for each in self.parameters if isinstance(each, Push))
         pushers = (Pusher(self.model, push, self.control_dt) for push in pushes)
@@ -159,7 +154,6 @@ class MujocoTask(MujocoLookups, VecTask):
             self.physics.change_model(env_ids, fields)
 
     def _push(self) -> None:
-        """Write the force of a push that is due."""
         rows = self._row_parameters
         if self._pusher is not None and rows.are_drawn:
             impulse = self.parameter_values[self._pusher.name]
@@ -217,14 +211,12 @@ class MujocoTask(MujocoLookups, VecTask):
     def place(self, env_ids: Tensor) -> None:
         """Write the start state of `env_ids`, at rest at qpos0, into `qpos` and `qvel`."""
         velocities = self.model.nv if self.velocity_noise else 0
-        positions = sum(self._noisy_positions.values()) if self.position_noise else 0
+        positions = len(self._noisy_columns) if self.position_noise else 0
         # drawn at once: for few rows the number of operations counts
         numbers = self.random.uniform(env_ids, positions + velocities)
         if positions:
             noise = numbers[:, :positions].to(self.qpos).sub_(0.5).mul_(2.0 * self.position_noise)
-            drawn = noise.split(list(self._noisy_positions.values()), dim=1)
-            for first, part in zip(self._noisy_positions, drawn, strict=True):
-                self.qpos.narrow(1, first, part.shape[1]).index_add_(0, env_ids, part)
+            self.qpos[env_ids.unsqueeze(1), self._noisy_columns] += noise
         if velocities:
             noise = gaussian(numbers[:, positions:], self.velocity_noise)
             self.qvel.index_copy_(0, env_ids, noise.to(self.qvel))
@@ -290,19 +282,3 @@ def substeps(task: type[MujocoTask], model: mujoco.MjModel) -> int:
             f"set control_dt = {max(count, 1) * timestep:.10g}, or change <option timestep>",
         )
     return count
-
-
-def _single_coordinates(model: mujoco.MjModel) -> dict[int, int]:
-    """Columns of qpos of hinges and slides, to which noise can be added: lengths of the runs of
-    adjacent ones by their first column."""
-    single = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
-    runs: dict[int, int] = {}
-    for column, kind in zip(model.jnt_qposadr.tolist(), model.jnt_type.tolist(), strict=True):
-        first = next(reversed(runs), None)
-        if kind not in single:
-            continue
-        if first is not None and column == first + runs[first]:
-            runs[first] += 1
-        else:
-            runs[column] = 1
-    return runs

@@ -61,8 +61,6 @@ class View:
 
 
 class Joint(View):
-    """A joint, or a group of hinges and slides."""
-
     def __init__(
         self, state: MujocoLookups, positions: Columns, velocities: Columns, limits: Limits
     ) -> None:
@@ -147,8 +145,6 @@ class FreeJoint(View):
 
 
 class Actuator(View):
-    """An actuator, or a group of them."""
-
     def __init__(self, state: MujocoLookups, columns: Columns, limits: Limits) -> None:
         super().__init__(state)
         self._columns = columns
@@ -166,8 +162,6 @@ class Actuator(View):
 
 
 class Sensor(View):
-    """A sensor of the MJCF, or a group of them."""
-
     def __init__(self, state: MujocoLookups, columns: Columns) -> None:
         super().__init__(state)
         self._columns = columns

@@ -32,8 +32,6 @@ _SEED = 0
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One control step of all rows, copied."""
-
     observations: Tensor
     values: dict[str, Tensor]
     """Variables and their `previous_` values by argument name."""
@@ -60,7 +58,6 @@ def as_choices(environment: VecTask, gaussian: Tensor) -> Tensor:
 
 
 def copied_variables(environment: VecTask) -> dict[str, Tensor]:
-    """Copies of the variables of the current state."""
     return {name: value.clone() for name, value in environment.read_variables().items()}
 
 

@@ -159,7 +159,6 @@ class RowParameters:
         self.are_drawn = self.are_drawn or bool(distribution)
 
     def draw(self, env_ids: Tensor) -> None:
-        """Draw values for a new episode of the rows `env_ids`."""
         if not self._places:
             return
         # always drawn, so that a row's numbers do not depend on its neighbours' distributions

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import importlib.util
 import inspect
 import itertools
 import shlex
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +21,54 @@ from eureka_agent.environment_files import source_folders
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.invocation import command
 from eureka_agent.libraries import mujoco_mismatch
-from eureka_agent.simulation.time_limit import TimeLimitError
+
+_LOOKS = 10
+"""Clock readings until a limit is over."""
+_GRACE_SECONDS = 3.0
+"""Time from the end of a limit to the exception on a busy machine, before the process is ended."""
+
+
+class TimeLimitError(BaseException):
+    """The limit passed. No `Exception`, so that generated code does not catch it by accident."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"took longer than {seconds:g} s")
+        self.seconds = seconds
+
+
+@contextmanager
+def time_limit(
+    seconds: float, dump_file: int | None = None, end_process: bool = False
+) -> Iterator[None]:
+    """Raise TimeLimitError in the main thread's Python code after `seconds` in which the process
+    ran (while stopped, by Ctrl-Z, the clock is read once); repeatedly, in case it is swallowed. An
+    outer limit continues. In a call that never ends, Python's stack is written to the descriptor
+    `dump_file`, and with `end_process` the process ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    looks = 0
+
+    def look(signal_number: int, frame: FrameType | None) -> None:
+        nonlocal looks
+        looks += 1
+        if looks >= _LOOKS:
+            raise TimeLimitError(seconds)
+
+    handler = signal.signal(signal.SIGALRM, look)
+    before = signal.setitimer(signal.ITIMER_REAL, seconds / _LOOKS, seconds / _LOOKS)
+    try:
+        if dump_file is not None:
+            grace = _GRACE_SECONDS if end_process else seconds / _LOOKS
+            faulthandler.dump_traceback_later(seconds + grace, file=dump_file, exit=end_process)
+        yield
+    finally:
+        if dump_file is not None:
+            faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, *before)
+
 
 PACKAGE = __name__.partition(".")[0]
 _PREFIX = "eureka_environment"
@@ -51,11 +101,6 @@ def import_folder(folder: Path) -> str:
 
 def import_file(package: str, folder: Path, path: Path) -> ModuleType:
     """Import one file of a folder. Raises EnvironmentLoadError with file and line."""
-    if "." in path.stem:
-        raise EnvironmentLoadError(
-            f"{str(path)!r} cannot be imported: its name has a dot before `.py`",
-            f"rename it, such as {path.stem.replace('.', '_')}.py",
-        )
     if path.is_file():  # else the import says it
         read_source(path)
     name = ".".join((package, *path.relative_to(folder).with_suffix("").parts))
@@ -147,7 +192,6 @@ def _frames(error: BaseException) -> list[tuple[str, str]]:
 
 
 def module_of(frame: FrameType) -> str:
-    """Top-level module of a frame's code."""
     return str(frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
@@ -193,7 +237,6 @@ def error_place(error: BaseException, folder: Path | None) -> str:
 
 
 def top_module(cls: type) -> str:
-    """Top-level package of a class."""
     return cls.__module__.partition(".")[0]
 
 

@@ -3,7 +3,6 @@ simulates `num_envs` copies of an environment in tensors whose first dimension i
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,11 +12,11 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError
+from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.parameters import Distribution, check_distribution
 from eureka_agent.simulation.drawing import Drawing
 from eureka_agent.simulation.row_parameters import RowParameters, RowRandom
-from eureka_agent.simulation.user_modules import PACKAGE, place_of_function
+from eureka_agent.simulation.user_modules import place_of_function
 from eureka_agent.task import (
     WINDOW_SUFFIX,
     Channel,
@@ -44,29 +43,15 @@ def undeclared_cause(cls: type[VecTask], causes: Iterable[str]) -> EnvironmentLo
     """The error for causes of which one is not declared."""
     declared = tuple(cls.termination_causes)
     unknown = next(str(cause) for cause in causes if cause not in declared)
-    what, place = f"{cls.__name__} ends episodes by {unknown!r}", place_of_function(cls)
-    for name in ("compute_failures", "compute_termination"):
-        hook = getattr(cls, name, None)
-        # a base class's has no line that the author could correct
-        if hook and hook.__module__.partition(".")[0] != PACKAGE and unknown in _source(hook):
-            what, place = f"{name} gave the cause {unknown!r}", place_of_function(hook)
-    near = difflib.get_close_matches(unknown, declared, n=1)
     return EnvironmentLoadError(
-        f"{place}{what}, which is not in termination_causes {declared!r}",
-        f"write `termination_causes = {(*declared, unknown)!r}` in the class {cls.__name__}"
-        + (f", or correct the cause: did you mean {near[0]!r}?" if near else ""),
+        f"{place_of_function(cls)}{cls.__name__} ends episodes by {unknown!r}, which is not in"
+        f" termination_causes {declared!r}",
+        f"write `termination_causes = {(*declared, unknown)!r}` in the class, or correct the cause;"
+        f" {did_you_mean(unknown, declared)}",
     )
 
 
-def _source(function: Callable[..., object]) -> str:
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):
-        return ""
-
-
 def _any(rows: Sequence[Tensor]) -> Tensor:
-    """Rows where one of several bool tensors is true."""
     return torch.stack(list(rows)).any(dim=0) if len(rows) > 1 else rows[0]
 
 
@@ -126,8 +111,6 @@ class VecTask(ABC):
     """Number of choices for each of `num_actions`: indices from 0. Empty: actions in [-1, 1]."""
     max_episode_length: int
     """Control steps after which an episode is truncated."""
-    episodes_vary: ClassVar[bool] = False
-    """True where each episode has a limit of its own; the one above is the largest seen."""
     control_dt: float
     """Seconds between two control steps."""
     episode_source: ClassVar[str] = ""
@@ -337,7 +320,6 @@ class VecTask(ABC):
         return Variables({"actions": actions, **ends, **own, **self._named_windows()})
 
     def _named_windows(self) -> dict[str, Tensor]:
-        """The windows by the names that rewards read."""
         return {name + WINDOW_SUFFIX: values for name, values in self._windows.items()}
 
     def _move_windows(self) -> None:
@@ -348,7 +330,6 @@ class VecTask(ABC):
                 self._windows[name] = torch.cat([values[:, 1:], now[name].unsqueeze(1)], dim=1)
 
     def _fill_windows(self, env_ids: Tensor) -> None:
-        """Fill the windows of rows `env_ids` with the current values."""
         if self._windows:
             now = Variables(self.compute_variables())
             for name, values in self._windows.items():

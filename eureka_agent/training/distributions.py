@@ -313,7 +313,6 @@ ActionDistribution: TypeAlias = Gaussian | Categorical
 
 
 def distribution_of(environment: VecTask | type[VecTask]) -> ActionDistribution:
-    """The distribution of an environment's actions."""
     choices = environment.action_choices
     return Categorical(choices) if choices else Gaussian(environment.num_actions)
 

@@ -21,8 +21,12 @@ import eureka_agent
 from eureka_agent import syntax
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
 from eureka_agent.simulation.class_checks import own_classes
-from eureka_agent.simulation.time_limit import TimeLimitError, calls_limited_to, patient_time_limit
-from eureka_agent.simulation.user_modules import describe_error, place_of_function
+from eureka_agent.simulation.user_modules import (
+    TimeLimitError,
+    describe_error,
+    place_of_function,
+    time_limit,
+)
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
 
@@ -89,7 +93,7 @@ def environment_code(
         if limit_s is None:
             yield
         else:
-            with patient_time_limit(limit_s, STANDARD_ERROR):
+            with time_limit(limit_s, STANDARD_ERROR):
                 yield
     except TimeLimitError as error:
         what = f"{doing or 'the environment'} did not end within {error.seconds:g} s"
@@ -113,16 +117,14 @@ def environment_code(
 
 
 @contextmanager
-def loading_limit(limit_s: float, call_s: float) -> Iterator[None]:
-    """Raise EnvironmentFaultError with file and line where loading takes longer than `limit_s`, or
-    one trial step or reset of a Gymnasium environment longer than `call_s`."""
+def loading_limit(limit_s: float) -> Iterator[None]:
+    """Raise EnvironmentFaultError with file and line where loading takes longer than `limit_s`."""
     try:
-        with patient_time_limit(limit_s, STANDARD_ERROR), calls_limited_to(call_s):
+        with time_limit(limit_s, STANDARD_ERROR):
             yield
     except TimeLimitError as error:
-        place = place_of_error(error)
         raise EnvironmentFaultError(
-            f"{place}it did not end within {error.seconds:g} s", _endless_hint()
+            f"{place_of_error(error)}it did not end within {error.seconds:g} s", _endless_hint()
         ) from None
 
 
@@ -168,7 +170,6 @@ def _is_in(frame: traceback.FrameSummary, folders: Sequence[Path]) -> bool:
 
 
 def own_folders(cls: type[VecTask]) -> list[Path]:
-    """Folders of the source files of the author's classes."""
     folders = []
     for each in own_classes(cls):
         with suppress(TypeError):  # a class without a file

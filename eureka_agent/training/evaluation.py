@@ -70,8 +70,6 @@ _STEPS_AT_ONCE = 64
 
 @dataclass(frozen=True)
 class PolicyRequest:
-    """A policy to evaluate."""
-
     policy: Actor
     seed: int
     episodes: int
@@ -82,7 +80,6 @@ class PolicyRequest:
 
 
 def worst_and_best(fitness: Tensor) -> dict[str, int]:
-    """The `Pick` of an evaluation."""
     return {"worst": int(fitness.argmin()), "best": int(fitness.argmax())}
 
 
@@ -124,7 +121,6 @@ def rows_of(environment: type[VecTask], requests: Sequence[PolicyRequest]) -> li
 
 
 def rows_needed(environment: type[VecTask], requests: Sequence[PolicyRequest]) -> int:
-    """Rows of a pass."""
     return sum(padded(request.episodes, environment.row_multiple) for request in requests)
 
 
@@ -150,8 +146,6 @@ def evaluate_policy(
 
 @dataclass
 class _Share:
-    """A policy's rows in a pass."""
-
     request: PolicyRequest
     rows: slice
     steps: int | None = None
@@ -159,8 +153,6 @@ class _Share:
 
 
 class _Pass:
-    """One episode in each row."""
-
     def __init__(
         self,
         environment: VecTask,
@@ -197,7 +189,6 @@ class _Pass:
         self._recorded_fitness: list[Tensor] = []
 
     def run(self) -> list[Score]:
-        """Scores in the order of the shares."""
         self.play()
         return list(zip(map(self._evaluation, self._shares), self._trajectories(), strict=True))
 
@@ -270,7 +261,6 @@ class _Pass:
         return len(ended) > 0
 
     def _skip_rows(self) -> None:
-        """Tell the environment which rows are unused."""
         unused = torch.from_numpy(~self._under_way)
         self._environment.skipped_rows = unused.to(self._environment.device)
 

@@ -16,7 +16,7 @@ from eureka_agent.errors import EnvironmentLoadError, EurekaError, RewardLoadErr
 from eureka_agent.records import WrittenFitness
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment
-from eureka_agent.simulation.time_limit import TimeLimitError, time_limit
+from eureka_agent.simulation.user_modules import TimeLimitError, time_limit
 from eureka_agent.task import Constant, FitnessReduction, Task, Variable
 from eureka_agent.training.reward import Reward, RewardContractError, RewardFunction, device_of
 
@@ -149,7 +149,6 @@ def fitness_in_parts(
 
 
 def _split(values: Mapping[str, Tensor], parts: int) -> Iterator[dict[str, Tensor]]:
-    """The values' first dimension in equal parts."""
     for part in zip(*(value.chunk(parts) for value in values.values()), strict=True):
         yield dict(zip(values, part, strict=True))
 
@@ -159,8 +158,6 @@ def _split(values: Mapping[str, Tensor], parts: int) -> Iterator[dict[str, Tenso
 
 @dataclass
 class EndedEpisodes:
-    """Each member's full episodes that ended in an iteration."""
-
     counted: Tensor
     """Steps at which they ended. Shape: (members, steps, num_envs), bool."""
     count: Tensor
@@ -170,8 +167,6 @@ class EndedEpisodes:
 
 
 class RunningFitness:
-    """Fitness of each environment's current episode."""
-
     def __init__(
         self, shape: tuple[int, ...], reduction: FitnessReduction, device: torch.device | str
     ) -> None:
@@ -180,13 +175,11 @@ class RunningFitness:
         self.value = torch.zeros(shape, device=device)
 
     def select(self, members: int) -> RunningFitness:
-        """A view of the leading members' part."""
         part = RunningFitness((0,), self.reduction, "cpu")
         part.length, part.value = self.length[:members], self.value[:members]
         return part
 
     def add(self, fitness: Tensor) -> None:
-        """Add one step."""
         if self.reduction == "last":
             self.value.copy_(fitness)
         elif self.reduction == "max":
@@ -202,7 +195,6 @@ class RunningFitness:
         return self.value / self.length.clamp(min=1.0) if self.reduction == "mean" else self.value
 
     def restart(self, ended: Tensor) -> None:
-        """Start a new episode where `ended` (bool)."""
         going_on = ~ended
         self.value *= going_on
         self.length *= going_on

@@ -122,7 +122,6 @@ _POLICY, _VALUE = "policy", "value"
 
 
 def activate_(activation: Activation, value: Tensor) -> Tensor:
-    """Apply the activation, in place where possible."""
     if activation == "tanh":
         return value.tanh_()
     # torch's ELU uses expm1, six times as slow as exp; the difference is below 1e-7
@@ -183,8 +182,6 @@ class StackedPerceptron:
 
 @dataclass
 class MemberNetworks:
-    """Networks of a range of members."""
-
     policy: StackedPerceptron
     value: StackedPerceptron
     both: StackedPerceptron
@@ -200,7 +197,6 @@ class MemberNetworks:
         return self.policy.forward(inputs)[-1][..., : self.num_policy_outputs]
 
     def values(self, inputs: Tensor) -> Tensor:
-        """Values, shape (members, rows)."""
         return self.value.forward(inputs)[-1][..., 0]
 
 

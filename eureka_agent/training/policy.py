@@ -72,13 +72,7 @@ class Policy:
     def num_actions(self) -> int:
         return self.distribution.num_actions
 
-    def to(self, device: torch.device | str) -> Policy:
-        """The same policy on another device."""
-        moved = {name: tensor.to(device) for name, tensor in self._tensors.items()}
-        return self.with_tensors(moved)
-
     def with_tensors(self, tensors: Mapping[str, Tensor]) -> Policy:
-        """A policy of the same layout with these tensors."""
         return Policy(tensors, self._activation, self.metadata, self.distribution)
 
     def act(self, observations: Tensor) -> Tensor:

@@ -24,12 +24,7 @@ from eureka_agent.training.networks import (
     with_ones,
 )
 from eureka_agent.training.rollout import Rollout, RolloutCollector
-from eureka_agent.training.update import (
-    Batch,
-    PPOUpdate,
-    StackedAdam,
-    generalized_advantages,
-)
+from eureka_agent.training.update import Batch, PPOUpdate, StackedAdam, generalized_advantages
 
 
 class StackedMembers:

@@ -14,7 +14,7 @@ from eureka_agent.arguments import Binding, bind_arguments
 from eureka_agent.component_names import MOST_COMPONENTS, changed_names_fault, component_fault
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.rewards import RewardSpecification
-from eureka_agent.simulation.time_limit import TimeLimitError, time_limit
+from eureka_agent.simulation.user_modules import TimeLimitError, time_limit
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Constant, QuaternionOrder, Variable
 from eureka_agent.text import escape_unprintable

@@ -90,7 +90,6 @@ def helpers(order: QuaternionOrder) -> dict[str, Callable[..., Any]]:
 
 
 def _definition(tree: ast.Module) -> ast.FunctionDef:
-    """The last `compute_reward` at the top level."""
     found = [
         node
         for node in tree.body

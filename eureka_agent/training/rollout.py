@@ -103,7 +103,6 @@ class RolloutCollector:
         self._environment.set_parameters(self._rows(member), parameters)
 
     def member_state(self, member: int) -> dict[str, Tensor]:
-        """State of a member's environments between two rollouts."""
         return self._environment.row_state(self._rows(member))
 
     def load_member_state(self, member: int, state: Mapping[str, Tensor]) -> None:
@@ -187,7 +186,6 @@ class RolloutCollector:
         return self._rollout(members, scaled_noise, progress, arguments)
 
     def _by_member(self, values: Tensor, members: int, dim: int = 0) -> Tensor:
-        """View the leading members' rows as (members, num_envs)."""
         rows = members * self._num_envs
         shape = values.shape
         used = values if shape[dim] == rows else values.narrow(dim, 0, rows)
@@ -254,17 +252,6 @@ class RolloutCollector:
         )
 
 
-@dataclass(frozen=True)
-class _Place:
-    """An unsound value in a member's part of a rollout."""
-
-    time: float
-    """Step that led there; half a step later after a reset or at the rollout's beginning."""
-    row: int
-    name: str
-    value: Tensor
-
-
 def spoiled_members(
     rollout: Rollout, env_steps: Mapping[int, int], environment: type[VecTask]
 ) -> list[int]:
@@ -279,49 +266,47 @@ def spoiled_members(
         first = _first_unsound(rollout, slot)
         if first is None:
             continue
-        taken = rollout.actions[slot, : math.floor(first.time) + 1, first.row]
+        time_of, row, name, value = first
+        step = max(0, math.floor(time_of))
+        taken = rollout.actions[slot, : math.floor(time_of) + 1, row]
         if bool(taken.isnan().any()):
             spoiled.append(slot)
             continue
-        steps = max(0, math.floor(first.time)) * rollout.progress.shape[1]
-        after = f"(in a training, after {env_steps[slot] + steps:,} env steps)"
-        when = f"{_when(rollout, slot, first)} {after}"
-        reached = first.time == math.floor(first.time)
-        action = taken[-1].clamp(-1.0, 1.0).tolist() if reached else None
-        raise state_fault(environment, first.name, first.value, when, action)
+        made = env_steps[slot] + step * rollout.progress.shape[1]
+        when = f"{_when(rollout, slot, time_of, row)} (in a training, after {made:,} env steps)"
+        action = taken[-1].clamp(-1.0, 1.0).tolist() if time_of == step else None
+        raise state_fault(environment, name, value, when, action)
     return spoiled
 
 
-def _first_unsound(rollout: Rollout, slot: int) -> _Place | None:
-    """A member's earliest unsound value; a variable before an observation of the same step."""
-    steps = len(rollout.terminated[slot])
-    found = []
-    for name, value in {**rollout.arguments, OBSERVATIONS: rollout.final_observations}.items():
-        found += _places(name, value[slot], -0.5 if name.startswith(PREVIOUS_PREFIX) else 0.0)
-    found += _places(OBSERVATIONS, rollout.observations[slot], -0.5)
-    found += _places(OBSERVATIONS, rollout.last_observations[slot].unsqueeze(0), steps - 0.5)
-    return min(found, key=lambda place: place.time, default=None)
+def _first_unsound(rollout: Rollout, slot: int) -> tuple[float, int, str, Tensor] | None:
+    """A member's earliest unsound value, a variable before an observation: the step that led there,
+    half a step later after a reset or at the rollout's beginning; row, name, value."""
+    named = {**rollout.arguments, OBSERVATIONS: rollout.final_observations}
+    parts = [
+        (name, value[slot], -0.5 if name.startswith(PREVIOUS_PREFIX) else 0.0)
+        for name, value in named.items()
+    ]
+    end = len(rollout.terminated[slot]) - 0.5
+    parts.append((OBSERVATIONS, rollout.observations[slot], -0.5))
+    parts.append((OBSERVATIONS, rollout.last_observations[slot].unsqueeze(0), end))
+    found = [
+        (step + offset, row, name, value[step, row])
+        for name, value, offset in parts
+        for step, row in is_unsound(value, 2).nonzero()[:1].tolist()
+    ]
+    return min(found, key=lambda each: each[0], default=None)
 
 
-def _places(name: str, value: Tensor, offset: float) -> list[_Place]:
-    """The first unsound value of shape (steps, rows, …), if any; `offset`: added to its step."""
-    unsound = is_unsound(value, 2).nonzero()
-    if not len(unsound):
-        return []
-    step, row = unsound[0].tolist()
-    return [_Place(step + offset, row, name, value[step, row])]
-
-
-def _when(rollout: Rollout, slot: int, place: _Place) -> str:
-    """Moment of the episode in words."""
-    ended = (rollout.terminated[slot] | rollout.truncated[slot])[:, place.row]
-    step = math.floor(place.time)
+def _when(rollout: Rollout, slot: int, time_of: float, row: int) -> str:
+    ended = (rollout.terminated[slot] | rollout.truncated[slot])[:, row]
+    step = math.floor(time_of)
     ends = ended[: max(0, step)].nonzero().flatten().tolist()
-    begun = int(rollout.progress[slot, place.row])
+    begun = int(rollout.progress[slot, row])
     if step < 0 and begun:  # a training spreads the ends of its first episodes over time
         early = f"with progress_buf set to {begun}, as in a training's first episodes,"
         return f"right after a reset, {early}"
-    if step < place.time and (step < 0 or bool(ended[step])):
+    if step < time_of and (step < 0 or bool(ended[step])):
         return "right after a reset"
     count = step - ends[-1] if ends else begun + step + 1
     return f"in step {count} of an episode"

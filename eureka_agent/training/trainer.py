@@ -25,25 +25,25 @@ from eureka_agent.training.fitness import (
     WrittenFitnessFunction,
     fitness_in_parts,
 )
-from eureka_agent.training.member_rewards import (
+from eureka_agent.training.members import (
     REWARD_TIMEOUT,
+    CheckpointKeeper,
     Failure,
     Job,
     Member,
+    Snapshot,
+    TrainingRecord,
     member_rewards,
 )
 from eureka_agent.training.population import StackedMembers, curve_points
 from eureka_agent.training.reward import Reward
 from eureka_agent.training.rollout import Rollout, spoiled_members
-from eureka_agent.training.snapshot import CheckpointKeeper, Snapshot, TrainingRecord
 
 _HUGE = "the reward's numbers are too large to be averaged or learned from"
 
 
 @dataclass(frozen=True)
 class MemberProgress:
-    """An iteration of a training."""
-
     job: str
     point: CurvePoint
 
@@ -146,7 +146,6 @@ class Trainer:
 
     @property
     def busy(self) -> bool:
-        """True while something is queued or running."""
         return bool(self._queue or self._members)
 
     @property

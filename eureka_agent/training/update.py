@@ -29,7 +29,6 @@ class StackedAdam:
         self._steps = torch.zeros(len(parameters), 1, dtype=torch.float64, device=parameters.device)
 
     def reset(self, member: int) -> None:
-        """Set one member's moments and step count to zero."""
         for tensor in self.member_tensors().values():
             tensor[member] = 0.0
 

@@ -85,7 +85,6 @@ class DriverChannel:
         return self._input, self._output
 
     def _take_content(self) -> None:
-        """Move the buffer's part of an incoming file to that file."""
         if self._incoming is not None:
             file, missing = self._incoming
             part = self._buffer[:missing]
@@ -97,7 +96,6 @@ class DriverChannel:
                 self._incoming = None
 
     def _take_line(self) -> bytes | None:
-        """Take a complete line without its end."""
         end = self._buffer.find(b"\n")
         if end < 0:
             return None

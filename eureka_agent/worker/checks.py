@@ -29,8 +29,14 @@ from eureka_agent.worker.extremes import (
     drawn_states,
     extreme_states,
 )
-from eureka_agent.worker.findings import TOLERANCE, contract_finding, finding, sum_findings
-from eureka_agent.worker.tracing import line_of_first_broken, line_that_mixes
+from eureka_agent.worker.findings import (
+    TOLERANCE,
+    contract_finding,
+    finding,
+    line_of_first_broken,
+    line_that_mixes,
+    sum_findings,
+)
 
 TIMED_ROWS = 512
 """Rows of the timed call: one PPO iteration of 16 environments and 32 steps."""
@@ -91,7 +97,6 @@ class _Checks:
         self.findings: list[Finding] = []
 
     def run(self, environment_class: type[VecTask]) -> None:
-        """Make all checks, up to a `_Wrong`."""
         recorded, reward, count = self._recorded, self._reward, len(self._total)
         is_slow = self._check_time()
         self._check_finite()
@@ -130,7 +135,6 @@ class _Checks:
         self._check_extremes(rare, (reached, named_parts))
 
     def _stop(self, found: Finding) -> NoReturn:
-        """Add an error and end the checks."""
         self.findings.append(found)
         raise _Wrong
 

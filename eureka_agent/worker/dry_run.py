@@ -101,7 +101,6 @@ def _one_call(environment: VecTask, doing: str) -> AbstractContextManager[None]:
 
 
 def _advance(environment: VecTask, generator: torch.Generator) -> dict[str, Tensor]:
-    """The variables after a step of random actions."""
     drawn = torch.rand(environment.num_envs, environment.num_actions, generator=generator)
     actions = environment.actions_from(drawn)
     transition = environment.advance(actions.to(environment.device))
@@ -140,8 +139,6 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
 
 @dataclass(frozen=True)
 class ChildEnd:
-    """End of a forked child, and the bytes that it left."""
-
     data: bytes
     timed_out: bool
     status: int
@@ -230,7 +227,6 @@ def run_in_child(
 
 
 def _read_findings(end: ChildEnd, timeout_s: float) -> tuple[Finding, ...]:
-    """The child's findings, or one on how it ended."""
     code, line = "D310", 0
     if end.timed_out:
         message = f"did not end within {timeout_s:g} s: an endless loop, or far too much work"

@@ -31,7 +31,6 @@ _DRAWN_ROWS = 32
 """Drawn rows of each quantity, spread evenly."""
 _MIXED_ROWS = 4
 _MOST_MIXED = 320
-_ALL_AT_ONCE = ("0", "at its lower limit", "at its upper limit", "far below", "far above")
 
 Group = tuple[str, ...]
 """Arguments that move together, each the same quantity."""
@@ -41,7 +40,7 @@ State = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class ExtremeStates:
-    """Recorded rows with one quantity, or all of them, set to an extreme value."""
+    """Recorded rows with one quantity set to an extreme value."""
 
     values: State
     labels: tuple[str, ...]
@@ -82,35 +81,22 @@ class _Level:
 def extreme_states(
     recorded: Mapping[str, Tensor], arguments: Sequence[str], variables: Mapping[str, Variable]
 ) -> ExtremeStates:
-    """Set each quantity to zero, its limits and values of broken physics; then all at once. A limit
-    is the variable's range, or a magnitude by unit and recorded values. Coupled quantities move
-    together; directions and quaternions keep length 1."""
+    """Set each quantity to zero, its limits and values of broken physics. A limit is the variable's
+    range, or a magnitude by unit and recorded values. Coupled quantities move together; directions
+    and quaternions keep length 1."""
     known = _Quantities(recorded, arguments, variables)
     rows = torch.linspace(0, len(next(iter(recorded.values()))) - 1, _ROWS_OF_AN_EXTREME).long()
     base = {name: recorded[name][rows] for name in arguments}
-    levels = {group: known.levels(group) for group in known.groups}
     states: list[State] = []
     labels: list[str] = []
     beyond: list[bool] = []
-
-    def add(changed: Mapping[Group, _Level], label: str, is_beyond: bool) -> None:
-        state = dict(base)
-        for group, level in changed.items():
-            state |= known.at(level, group, base)
-        states.append(state)
-        labels.extend([label] * _ROWS_OF_AN_EXTREME)
-        beyond.extend([is_beyond] * _ROWS_OF_AN_EXTREME)
-
-    for group, its_levels in levels.items():
+    for group in known.groups:
         names = f"{' and '.join(map(repr, group))} {'is' if len(group) == 1 else 'are'}"
-        for level in its_levels:
+        for level in known.levels(group):
+            states.append(base | known.at(level, group, base))
             what = level.words or f"{level.value:g}{_unit(known.variable(group))}"
-            add({group: level}, f"{names} {what}", level.beyond)
-    for index, words in enumerate(_ALL_AT_ONCE):
-        all_at_once = {
-            group: each[index if index < len(each) else index - 2] for group, each in levels.items()
-        }
-        add(all_at_once, f"every variable is {words}", True)
+            labels += [f"{names} {what}"] * _ROWS_OF_AN_EXTREME
+            beyond += [level.beyond] * _ROWS_OF_AN_EXTREME
     joined = {name: torch.cat([state[name] for state in states]) for name in arguments}
     return ExtremeStates(joined, tuple(labels), tuple(beyond))
 
@@ -187,7 +173,6 @@ class _Quantities:
         self.groups: list[Group] = [tuple(group) for group in groups]
 
     def variable(self, group: Group) -> Variable:
-        """The variable of a group's first argument."""
         return self._variables[group[0].removeprefix(PREVIOUS_PREFIX)]
 
     def newest(self, name: str, values: Mapping[str, Tensor]) -> Tensor:
@@ -208,7 +193,6 @@ class _Quantities:
         }
 
     def at(self, level: _Level, group: Group, base: Mapping[str, Tensor]) -> State:
-        """Set a group to a level."""
         if level.words:  # a direction
             axes = {name: torch.zeros_like(base[name]) for name in group}
             for axis in axes.values():
@@ -219,7 +203,6 @@ class _Quantities:
         return self.moved(value, group, base, limits)
 
     def drawn(self, group: Group, base: Mapping[str, Tensor], generator: torch.Generator) -> State:
-        """Draw the values of a group."""
         recorded, variable = self.newest(group[0], self._recorded), self.variable(group)
         levels = self.levels(group)
         shape = (_DRAWN_ROWS, *recorded.shape[1:])

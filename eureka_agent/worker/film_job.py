@@ -11,19 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from eureka_agent.arguments import variable_of
-from eureka_agent.errors import EnvironmentLoadError, EurekaError, RewardLoadError
+from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.protocol.commands import Film
 from eureka_agent.protocol.events import Filmed, ShownEpisode
 from eureka_agent.records import EpisodeSummary
-from eureka_agent.rendering.encoding import Gif, Mp4, Sheet
-from eureka_agent.rendering.film import RATE, TOTAL, Episode, FilmScene, Series, scenes
-from eureka_agent.rendering.pictures import Picture, Pictures, drawable, pictures_of
-from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.loading import LoadedEnvironment
-from eureka_agent.simulation.time_limit import TimeLimitError
+from eureka_agent.simulation.pictures import Picture, Pictures, drawable, pictures_of
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import PREVIOUS_PREFIX, Task
+from eureka_agent.task import Task
 from eureka_agent.training.evaluation import (
     PolicyRequest,
     Trajectory,
@@ -36,20 +31,13 @@ from eureka_agent.training.evaluation import (
 )
 from eureka_agent.training.fitness import RunningFitness
 from eureka_agent.training.policy import check_sizes, load_policy
-from eureka_agent.training.reward import RewardContractError
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.evaluation_job import PASS_SECONDS
-from eureka_agent.worker.nursery import Nursery
-from eureka_agent.worker.remote_reward import RemoteReward
-
-_REWARD_SECONDS = 30.0
-"""Timeout of a reward on the steps of a few episodes."""
+from eureka_agent.worker.film import RATE, Episode, FilmScene, Gif, Mp4, Sheet, scenes
 
 
 @dataclass(frozen=True)
 class _Shown:
-    """An episode that the video shows."""
-
     policy: int
     name: str
     number: int
@@ -58,12 +46,9 @@ class _Shown:
 
 
 class FilmJob:
-    """One video. Policies play without their rewards; only the lines below the pictures need
-    these, each in a process of its own."""
+    """One video. Policies play without their rewards."""
 
-    def __init__(
-        self, command: Film, loaded: LoadedEnvironment, task: Task, folder: Path, nursery: Nursery
-    ) -> None:
+    def __init__(self, command: Film, loaded: LoadedEnvironment, task: Task, folder: Path) -> None:
         """`folder`: of the policies' files. Raises RenderingError for an environment that cannot
         be drawn, and the errors of an evaluation for a policy."""
         self._command = command
@@ -71,10 +56,8 @@ class FilmJob:
         self._class = self._loaded.environment_class
         self._task = task
         self._folder = folder
-        self._nursery = nursery
         self._numbers: dict[str, int] = {}
         self._requests = [self._request(each.policy) for each in command.policies]
-        self._notes: list[str] = []
 
     @torch.inference_mode()
     def run(self) -> list[File | Filmed]:
@@ -82,17 +65,13 @@ class FilmJob:
         evaluation."""
         command, job = self._command, self._command.job
         shown = self._play()
-        groups = [
-            self._episodes(number, group, command.policies[number].reward)
-            for number, group in enumerate(shown)
-        ]
+        unit = "" if self._task.fitness_unit == "1" else self._task.fitness_unit
         found = scenes(
-            groups,
+            [self._episodes(number, group) for number, group in enumerate(shown)],
             command.size,
             self._class.control_dt,
-            unit=self._task.fitness_unit,
+            unit=unit if command.fitness else None,
             seconds=command.seconds,
-            strips=command.strips,
         )
         files, begins, seconds = self._shoot(found)
         if command.trajectories:
@@ -119,7 +98,6 @@ class FilmJob:
             trajectories=f"{job}.npz" if command.trajectories else None,
             seconds=seconds,
             episodes=episodes,
-            notes=tuple(self._notes),
         )
         return [*files, filmed]
 
@@ -144,7 +122,6 @@ class FilmJob:
         return self._numbers
 
     def _play(self) -> list[list[_Shown]]:
-        """The shown episodes of each policy."""
         with closing(self._make()) as environment:
             scores = evaluate_policies(environment, self._task, self._requests, PASS_SECONDS)
         return [
@@ -158,21 +135,11 @@ class FilmJob:
     def _make(self) -> VecTask:
         return self._loaded.make(self._task, rows_needed(self._class, self._requests))
 
-    def _episodes(
-        self, policy: int, shown: Sequence[_Shown], reward: RewardSpecification | None
-    ) -> list[Episode]:
+    def _episodes(self, policy: int, shown: Sequence[_Shown]) -> list[Episode]:
         rows = rows_of(self._class, self._requests)[policy]
         title = self._command.policies[policy].title
-        terms: list[dict[str, Series]] = [{} for _ in shown]
-        if reward is not None and self._command.strips:
-            try:
-                terms = self._terms(reward, [each.trajectory for each in shown])
-            except (RewardLoadError, RewardContractError) as error:
-                self._notes.append(f"terms of {title}: {error.message}")
-            except TimeLimitError as error:
-                self._notes.append(f"terms of {title}: the reward {error}")
         episodes = []
-        for each, found in zip(shown, terms, strict=True):
+        for each in shown:
             name = f"{each.name} episode" if each.name.isalpha() else f"episode {each.name}"
             if each.name.isalpha() and len(self._requests) > 1:
                 # the best one of the first policy, perhaps of no other
@@ -189,29 +156,9 @@ class FilmJob:
                     length=each.summary.length,
                     ended_by=each.summary.ended_by,
                     fitness=np.array(so_far),
-                    terms=found,
                 )
             )
         return episodes
-
-    def _terms(
-        self, reward: RewardSpecification, trajectories: Sequence[Trajectory]
-    ) -> list[dict[str, Series]]:
-        """The reward's terms in each step of each episode, and their `total`. Raises
-        RewardLoadError, RewardContractError and TimeLimitError."""
-        lengths = [len(trajectory["fitness"]) for trajectory in trajectories]
-        with closing(RemoteReward.on(self._class, self._nursery, reward, sum(lengths))) as remote:
-            values = {
-                name: torch.cat([_argument(name, each) for each in trajectories])
-                for name in remote.arguments
-            }
-            total, components = remote.begin(values, _REWARD_SECONDS)()
-        parts = {TOTAL: total, **components}
-        split = {name: value.split(lengths) for name, value in parts.items()}
-        return [
-            {name: value[place].numpy() for name, value in split.items()}
-            for place in range(len(trajectories))
-        ]
 
     # ── the pictures ──────────────────────────────────────────────────────────────────────────────
 
@@ -255,19 +202,9 @@ class FilmJob:
             watch_policies(environment, self._task, requests, watch, PASS_SECONDS)
 
 
-def _argument(name: str, trajectory: Trajectory) -> Tensor:
-    """Values of a reward's argument in each step, float32."""
-    values = torch.from_numpy(np.ascontiguousarray(trajectory[variable_of(name)], np.float32))
-    if not name.startswith(PREVIOUS_PREFIX):
-        return values
-    # the start state before the first step is not recorded
-    return torch.cat([values[:1], values[:-1]])
-
-
 def _watch(
     scene: FilmScene, pictures: Pictures, add: Callable[[Picture], None], sheet: Sheet | None
 ) -> Watch:
-    """Draws a scene's pictures while its episodes are played."""
     times = iter([*scene.times(), None])
     due = next(times)
     last: dict[int, Picture] = {}

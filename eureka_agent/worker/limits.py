@@ -35,10 +35,8 @@ LIMITED = {
 
 
 def limit_resources(**limits: int | None) -> None:
-    """Lower this process's limits, named as in `LIMITED`, which its children inherit, and turn core
-    files off. Before torch is imported, data is limited and not address space, of which torch
-    reserves half a gigabyte; generated code gets both, as shared mappings and stacks are not
-    data."""
+    """Lower this process's limits, named as in `LIMITED`, and turn core files off. Before torch is
+    imported data is limited and not address space, of which it reserves half a gigabyte."""
     for name, value in {"core": 0, **limits}.items():
         kind = resource.RLIMIT_CORE if name == "core" else LIMITED[name]
         if value is not None:

@@ -19,7 +19,7 @@ from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import ConstantSpec
 from eureka_agent.rewards import RewardSpecification
-from eureka_agent.simulation.time_limit import TimeLimitError
+from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variable
 from eureka_agent.training.reward import RewardContractError

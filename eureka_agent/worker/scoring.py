@@ -33,8 +33,6 @@ _CREDITS: TypeAdapter[Credits] = TypeAdapter(Credits)
 
 @dataclass(frozen=True)
 class StoredSteps:
-    """All steps of some files' episodes, concatenated."""
-
     values: dict[str, Tensor]
     """Arguments that every episode has. Shape of each: (steps, *variable.shape), float32."""
     episodes: tuple[tuple[tuple[str, int], ...], ...]

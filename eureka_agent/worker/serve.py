@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import traceback
@@ -9,14 +10,26 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
+from safetensors.numpy import save
 
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
+from eureka_agent.invocation import command as command_line
 from eureka_agent.protocol import commands
 from eureka_agent.protocol.bounds import KERNELS_FILE
-from eureka_agent.protocol.events import AllSaved, Event, Fault, Opened, Prepared, TaskMeasured
+from eureka_agent.protocol.events import (
+    AllSaved,
+    Event,
+    Fault,
+    Gpus,
+    Opened,
+    Prepared,
+    TaskMeasured,
+)
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 from eureka_agent.training.environment_faults import (
     MEMORY_HINT,
@@ -30,14 +43,12 @@ from eureka_agent.training.environment_faults import (
 from eureka_agent.training.fitness import with_written_fitness
 from eureka_agent.worker.channel import DriverChannel, File, ProtocolError
 from eureka_agent.worker.dry_run import (
-    CALL_SECONDS,
     RECORDED_ENVIRONMENTS,
     ForkedDryRuns,
     record_transitions,
     rehearse,
 )
 from eureka_agent.worker.evaluation_job import evaluate, measure
-from eureka_agent.worker.gpus import check_device, device_types, gpus_for, pack_kernels
 from eureka_agent.worker.limits import KERNELS_VARIABLE, keep_freed_memory
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
@@ -154,8 +165,7 @@ class Worker:
         ):
             what = "this worker has loaded a reward: it does not score"
             raise EurekaError(what, "score in a worker of its own")
-        if isinstance(command, commands.Train | commands.Film | commands.Prove):
-            # a film's rewards run in processes of their own, and yet scores would not be trusted
+        if isinstance(command, commands.Train | commands.Prove):
             self._ran_generated_code = True
         match command:
             case commands.DryRun():
@@ -173,7 +183,7 @@ class Worker:
             case commands.Film():
                 from eureka_agent.worker.film_job import FilmJob
 
-                return FilmJob(command, loaded, task, self._scratch, self._nursery).run()
+                return FilmJob(command, loaded, task, self._scratch).run()
             case commands.Prove():
                 from eureka_agent.worker.proof_job import prove
 
@@ -199,7 +209,7 @@ class Worker:
 
     def _open(self, command: commands.Open) -> Opened:
         check_device(command.device)
-        with loading_limit(MAKING_SECONDS, CALL_SECONDS):
+        with loading_limit(MAKING_SECONDS):
             loaded = load_environment(command.environment)
         if command.fitness is not None:
             # it is generated code, so in a process of its own
@@ -236,3 +246,56 @@ class Worker:
                 Scorer(found, self._scratch, descriptors),
             )
         return self._dry_runners
+
+
+# ── GPUs, for the driver, which imports no torch ──────────────────────────────────────────────────
+
+
+def find_gpus() -> Gpus:
+    """Count GPUs, or say why there is none. Starts no CUDA: a process that used it may not fork."""
+    if torch.version.cuda is None:
+        return Gpus(missing=f"torch {torch.__version__} is built without CUDA")
+    if count := torch.cuda.device_count():
+        return Gpus(count=count)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    missing = "no NVIDIA GPU or driver answers"
+    return Gpus(missing=missing if visible is None else f"CUDA_VISIBLE_DEVICES is {visible!r}")
+
+
+def gpus_for(environment: type[VecTask]) -> Gpus:
+    """Find GPUs for an environment; `missing` names modules that it needs on a GPU and lacks."""
+    gpus, lacking = find_gpus(), _missing_modules(environment)
+    if not (gpus.count and lacking and "cuda" in environment.device_types):
+        return gpus
+    verb = "is" if len(lacking) == 1 else "are"
+    missing = f"on a GPU it needs {' and '.join(lacking)}, which {verb} not installed"
+    return gpus.model_copy(update={"missing": missing})
+
+
+def device_types(environment: type[VecTask]) -> tuple[str, ...]:
+    """Types of torch devices for an environment; no GPU where modules for it are missing."""
+    without = {"cuda"} if _missing_modules(environment) else set()
+    return tuple(kind for kind in environment.device_types if kind not in without)
+
+
+def _missing_modules(environment: type[VecTask]) -> list[str]:
+    """Missing `gpu_modules`, found without import: one that starts CUDA would forbid forks."""
+    return [name for name in environment.gpu_modules if importlib.util.find_spec(name) is None]
+
+
+def check_device(device: str) -> None:
+    """Raise EurekaError for a device that this process cannot use."""
+    gpus = find_gpus()
+    kind, _, number = device.partition(":")
+    if kind == "cuda" and int(number or 0) >= gpus.count:
+        raise EurekaError(
+            f"the worker was to run on {device!r}: {gpus.missing or f'torch finds {gpus.count}'}",
+            f"see what `{command_line('doctor')}` says of devices",
+        )
+
+
+def pack_kernels(folder: Path) -> bytes:
+    """All files below a folder as safetensors: bytes (uint8) by path. A missing folder is empty."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    contents = {each.relative_to(folder).as_posix(): each.read_bytes() for each in files}
+    return save({name: np.frombuffer(each, np.uint8) for name, each in contents.items()})

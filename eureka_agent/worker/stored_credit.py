@@ -1,13 +1,8 @@
-"""Credit that a reward gives to stored steps, beside the fitness's, before any training.
-
-A policy gradient follows advantages, so a reward is as good a teacher as it orders steps like the
-fitness does: by their value, by the discounted return that follows them, and by that return beyond
-what is usual in the state. The three are compared by rank, within the episodes of each policy, on
-policies that have only begun to learn, which is where a reward has to lead. Comparing rewards by
-their returns or advantages in place of their numbers, without a training, is the idea of EPIC
-(Gleave et al. 2021), DARD (Wulfe et al. 2022) and STARC (Skalse et al. 2024); what it tells of
-trainings is in benchmarks/LOG.md.
-"""
+"""Credit that a reward gives to stored steps, beside the fitness's, before any training. A policy
+gradient follows advantages, so a reward is as good a teacher as it orders steps like the fitness:
+by their value, by the discounted return that follows, and by that return beyond what is usual in
+the state. Comparing rewards so, without a training, is the idea of EPIC (Gleave et al. 2021), DARD
+(Wulfe et al. 2022) and STARC (Skalse et al. 2024); what it tells is in benchmarks/LOG.md."""
 
 from __future__ import annotations
 
@@ -35,12 +30,8 @@ _ROUNDING = 1e-9
 
 
 class StoredCredit:
-    """The credit that the fitness gives to stored steps.
-
-    Steps of one policy's episodes are compared with each other and never with another's, since an
-    update compares what one policy does: that a trained policy's steps are worth more than a
-    beginner's, nearly every reward says.
-    """
+    """Credit that the fitness gives to stored steps. Those of one policy's episodes are compared
+    with each other and never with another's, as an update compares what one policy does."""
 
     def __init__(
         self,

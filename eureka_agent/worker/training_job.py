@@ -19,11 +19,10 @@ from eureka_agent.protocol.events import (
 )
 from eureka_agent.records import CurvePoint
 from eureka_agent.simulation.loading import LoadedEnvironment
-from eureka_agent.simulation.time_limit import TimeLimitError
+from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.task import Task
-from eureka_agent.training.member_rewards import combination
+from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.policy import policy_bytes
-from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import (
     MemberAtRung,
     MemberFailed,
@@ -55,7 +54,6 @@ class TrainedPopulation:
         self._environment_class = loaded.environment_class
         self._folder = folder
         self._nursery = nursery
-        self._combined = combination(settings, loaded, task)
         self._rewards: dict[str, RemoteReward] = {}
         self._rows = settings.num_envs * settings.horizon
         self._snapshot_s = command.snapshot_s
@@ -73,7 +71,6 @@ class TrainedPopulation:
 
     @property
     def busy(self) -> bool:
-        """True while a training runs or waits."""
         return self._trainer.busy
 
     def submit(self, command: Train) -> list[TrainingFailed]:
@@ -99,12 +96,7 @@ class TrainedPopulation:
                 finally:
                     path.unlink(missing_ok=True)
             self._trainer.submit(
-                command.job,
-                self._combined(reward),
-                command.seed,
-                snapshot,
-                command.rungs,
-                command.curriculum,
+                command.job, reward, command.seed, snapshot, command.rungs, command.curriculum
             )
         except BaseException:
             reward.close()
@@ -119,7 +111,6 @@ class TrainedPopulation:
         self._end(job)
 
     def _end(self, job: str) -> None:
-        """End the process of a training's reward."""
         reward = self._rewards.pop(job, None)
         if reward is not None:
             reward.close()
@@ -160,7 +151,6 @@ class TrainedPopulation:
         return [self._progress(), *files, *saved]
 
     def _policy(self, policy: dict[str, Tensor], files: list[File]) -> str:
-        """Add a file with a policy to `files`; return its name."""
         return self._file("policy", policy_bytes(policy, self._trainer.policy_metadata), files)
 
     def _file(self, kind: str, content: bytes, files: list[File]) -> str:

@@ -12,10 +12,10 @@ import pytest
 from thoroughness import third
 
 from eureka_agent.cli.own_environment import KINDS
-from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.catalogue import write_new_environment
 from eureka_agent.simulation.loading import describe, load_environment
+from eureka_agent.training.conformance import check_environment
 
 
 def eureka(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

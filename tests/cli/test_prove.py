@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 from pathlib import Path
 from typing import Any
 
@@ -114,17 +113,6 @@ def test_rewards_lead_where_they_led_here(trained: tuple[CommandLine, dict[str, 
     text = eureka("prove", run["folder"], "--seeds", "2")
     assert "by this trainer" in text
     assert "4,096 env steps a training" in text
-
-
-def test_another_library_and_an_attempt_that_is_not_there(
-    trained: tuple[CommandLine, dict[str, Any]],
-) -> None:
-    eureka, run = trained
-    proved = eureka.json("prove", run["folder"], "--with", "rsl-rl", "--seeds", "1")
-    means = {score["name"]: score["mean"] for score in proved["scores"]}
-    assert means["human"] < -0.2 < 0.2 < means["sparse"]
-    stored = json.loads((eureka.folder / run["folder"] / "proof" / "rsl-rl.json").read_text())
-    assert stored["version"].startswith("rsl-rl-lib ")
     assert "has no attempt '9-99'" in eureka("prove", run["folder"], "9-99", status=2)
 
 
@@ -132,6 +120,6 @@ def test_a_library_that_is_missing_is_named_with_its_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(SettingsError, match="needs rsl-rl-lib") as caught:
-        proof._check_installed("rsl-rl")
+    with pytest.raises(SettingsError, match="needs stable-baselines3") as caught:
+        proof._check_installed("sb3")
     assert caught.value.hint == f"install it: {install_extra('prove')}"

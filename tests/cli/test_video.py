@@ -107,7 +107,6 @@ def test_trainings_of_any_kind_stand_side_by_side(folder: Path, run: Path) -> No
         "sparse reward",
     ]
     assert len({each["number"] for each in found["episodes"]}) == 1
-    assert found["notes"] == []
     assert found["video"] == str(run / "videos" / f"{names[0]}_human_sparse.mp4")
     assert frames(Path(found["video"]))[0].width == 3 * 320 + 2 * 4
     assert found["seconds"] == pytest.approx(len(frames(Path(found["video"]))) / 30.0)

@@ -13,11 +13,10 @@ from click.testing import CliRunner
 from eureka_agent import resources
 from eureka_agent.cards import read_card
 from eureka_agent.cli.envs import envs
-from eureka_agent.conformance.check import check_environment
 from eureka_agent.report.environment import OUTDATED
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import describe, load_environment
-from eureka_agent.simulation.mujoco_task import MujocoTask
+from eureka_agent.training.conformance import check_environment
 
 TASKS = [(entry.name, task) for entry in list_environments() for task in entry.tasks]
 FIRST = [(entry.name, next(iter(entry.tasks))) for entry in list_environments()]
@@ -38,10 +37,10 @@ def test_conforms(name: str, task: str) -> None:
         result for result in results if result.severity != "ok" and result.name not in rare
     ] == []
     assert all(result.passed for result in results)
-    # MuJoCo's physics are checked there; the others run on a GPU and draw themselves
+    # MuJoCo's physics are checked there; the others run on a GPU
     found = load_environment(name).environment_class
     of_parameters = 1 if found.parameters else 0
-    assert len(results) == (33 if issubclass(found, MujocoTask) else 34) + of_parameters
+    assert len(results) == 33 + of_parameters
 
 
 @pytest.mark.parametrize(("name", "task"), TASKS)

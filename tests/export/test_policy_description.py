@@ -116,7 +116,7 @@ def test_what_gymnasium_knows_of_the_columns_is_told() -> None:
     (action,) = described("gymnasium:MountainCarContinuous-v0").action_channels
     assert (action.name, action.range) == ("motor", (-1.0, 1.0))
     (choice,) = described("gymnasium:CartPole-v1").action_channels
-    told = "0 push cart to the left, 1 push cart to the right"
+    told = "0 pushes the cart to the left, 1 to the right"
     assert (choice.name, choice.entries, choice.doc, choice.range) == ("choice", (), told, None)
     names = ["pendulum_upright", "pendulum_sideways", "pendulum_velocity"]
     assert [each.name for each in pendulum.observation_channels] == names
@@ -142,5 +142,5 @@ def test_choices_and_their_logits_are_described(make_run: MakeRun, tmp_path: Pat
     folder = write_texts(make_run(source, cart_pole), tmp_path / "taken away")
     readme = (folder / "README.md").read_text()
     assert "`action` (batch,), int64, and `logits` (batch, 2), float32" in readme
-    assert "| 0 | `choice` | 2 | 0 push cart to the left, 1 push cart to the right |" in readme
+    assert "| 0 | `choice` | 2 | 0 pushes the cart to the left, 1 to the right |" in readme
     assert "[-1, 1]" not in readme

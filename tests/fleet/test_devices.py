@@ -33,7 +33,7 @@ from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import load_environment
-from eureka_agent.worker import gpus
+from eureka_agent.worker import serve
 
 ProcessesOf = Callable[[Path], list[int]]
 NO_CUDA = "torch 2.13.0+cpu is built without CUDA"
@@ -159,11 +159,11 @@ def test_what_needs_mujoco_warp_on_a_gpu_runs_on_the_cpu_without_it(
     def found() -> Opened:
         return Opened(
             description=description,
-            gpus=gpus.gpus_for(loaded),
-            device_types=gpus.device_types(loaded),
+            gpus=serve.gpus_for(loaded),
+            device_types=serve.device_types(loaded),
         )
 
-    monkeypatch.setattr(gpus, "find_gpus", lambda: Gpus(count=1))
+    monkeypatch.setattr(serve, "find_gpus", lambda: Gpus(count=1))
     for module in ("mujoco_warp", "warp"):
         monkeypatch.setitem(sys.modules, module, ModuleSpecOnly(module))
     assert (

@@ -18,10 +18,8 @@ from eureka_agent.errors import EnvironmentLoadError, WorkerFaultError
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import FilmMaker, FilmSettings, FilmSubject
-from eureka_agent.protocol.commands import Evaluate, PolicyFile
-from eureka_agent.protocol.events import Fault, Opened
+from eureka_agent.protocol.events import Opened
 from eureka_agent.records import Evaluation
-from eureka_agent.rewards import CodeReward
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import WorkerFileError
 from eureka_agent.sandbox.process_wall import ProcessWall
@@ -68,9 +66,8 @@ async def maker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FilmM
     await found.close()
 
 
-def subjects(policies: Sequence[Path], reward: str = "") -> list[FilmSubject]:
-    code = CodeReward(source=reward, author="a test") if reward else None
-    return [FilmSubject(path.stem, path, code) for path in policies]
+def subjects(policies: Sequence[Path]) -> list[FilmSubject]:
+    return [FilmSubject(path.stem, path) for path in policies]
 
 
 def frames(path: Path) -> list[av.VideoFrame]:
@@ -107,7 +104,7 @@ async def test_the_episodes_are_those_that_the_evaluator_scores(
     shown = frames(video)
     assert len(shown) == pictures_of(longest)
     assert filmed.seconds == pytest.approx(len(shown) / 30.0)
-    assert (shown[0].width, shown[0].height) == (3 * 96 + 2 * 4, 24 + 64 + 24 + 20)
+    assert (shown[0].width, shown[0].height) == (3 * 96 + 2 * 4, 24 + 64 + 24)
     assert gif.read_bytes().startswith(b"GIF89a")
 
 
@@ -143,39 +140,14 @@ async def test_several_policies_play_from_the_same_start_states(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_terms_add_lines_and_a_reward_that_fails_leaves_a_note(
-    maker: FilmMaker, policies: list[Path], fingerprint: str, tmp_path: Path
-) -> None:
-    good = (
-        "def compute_reward(pole_upright, previous_cart_position):\n"
-        "    return pole_upright, {'upright': pole_upright}\n"
-    )
-    settings = replace(SETTINGS, shown=("worst",), seconds=0.2)
-    heights = {}
-    for name, reward in {
-        "without": "",
-        "good": good,
-        "bad": good.replace("return", "1/0;"),
-    }.items():
-        video = tmp_path / f"{name}.mp4"
-        filmed = await maker.film(subjects(policies[:1], reward), settings, fingerprint, video)
-        heights[name] = frames(video)[0].height
-        failed = name == "bad"
-        assert any("ZeroDivisionError" in note for note in filmed.notes) == failed, filmed.notes
-    # the total and a term of 20 pixels each
-    assert heights["good"] == heights["without"] + 40
-    assert heights["bad"] == heights["without"]
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_a_numbered_episode_is_shown_without_a_strip(
+async def test_a_numbered_episode_is_shown_without_its_fitness(
     maker: FilmMaker,
     policies: list[Path],
     scores: list[Evaluation],
     fingerprint: str,
     tmp_path: Path,
 ) -> None:
-    settings = replace(SETTINGS, shown=(3,), strips=False, seconds=0.1)
+    settings = replace(SETTINGS, shown=(3,), fitness=False, seconds=0.1)
     video = tmp_path / "video.mp4"
     (each,) = (await maker.film(subjects(policies[:1]), settings, fingerprint, video)).episodes
     assert (each.shown, each.number) == ("3", 3)
@@ -199,24 +171,6 @@ async def test_a_policy_of_another_environment_is_refused(
     other = save_random_policy(tmp_path / "other.st", 3, 2, seed=0)
     with pytest.raises(WorkerFaultError, match="the policy takes 3 observations"):
         await maker.film(subjects([other]), SETTINGS, fingerprint, tmp_path / "video.mp4")
-
-
-async def test_a_worker_that_filmed_scores_no_more(policies: list[Path], tmp_path: Path) -> None:
-    maker = FilmMaker(ProcessWall(), PROBLEM, tmp_path / "films")
-    fingerprint = describe(load_environment("cartpole"), "balance").fingerprint
-    settings = replace(SETTINGS, seconds=0.1)
-    try:
-        await maker.film(subjects(policies[:1]), settings, fingerprint, tmp_path / "video.mp4")
-        client = maker._worker._client
-        assert isinstance(client, WorkerClient)
-        await client.give(policies[0], "policy.st")
-        file = PolicyFile(policy="policy.st", seed=0, episodes=1)
-        await client.send(Evaluate(job="score", policies=(file,)))
-        answer = await client.receive(30.0)
-        assert isinstance(answer, Fault)
-        assert "does not score" in answer.message
-    finally:
-        await maker.close()
 
 
 FORGER = """

@@ -33,8 +33,8 @@ def test_the_winner_is_compared_beyond_the_noise_of_the_seeds() -> None:
 def test_another_order_than_here_is_said() -> None:
     proved = [score("2-01", *LOW), score("human", *HIGH)]
     own = [score("2-01", *HIGH), score("human", *LOW)]
-    assert proof_sentence(proved, own, "rsl-rl") == (
-        "by rsl-rl, 2-01 is worse than human; this trainer's own scores differ"
+    assert proof_sentence(proved, own, "sb3") == (
+        "by sb3, 2-01 is worse than human; this trainer's own scores differ"
     )
 
 

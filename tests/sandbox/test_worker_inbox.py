@@ -33,8 +33,8 @@ from eureka_agent.sandbox.inbox import (
     check_trajectories,
 )
 from eureka_agent.training.evaluation import load_trajectories
+from eureka_agent.training.members import load_snapshot
 from eureka_agent.training.policy import load_policy
-from eureka_agent.training.snapshot import load_snapshot
 
 
 def pieces(content: bytes, size: int = 7) -> Callable[[int], Awaitable[bytes]]:

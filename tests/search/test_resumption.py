@@ -108,7 +108,6 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
         "analyst_sees": True,
         "schedule": "steady",
         "clip_value_loss": False,
-        "combine": "sign",
         "train_baselines": True,
     }
     values |= {"temperature": 0.5, "reply_tokens": 9, "revisions": 1, "confirm": 1, "drafts": 2}

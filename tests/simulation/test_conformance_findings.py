@@ -18,7 +18,7 @@ from faulty_environments import (
     write_lift,
 )
 
-from eureka_agent.conformance.check import CheckObserver, CheckResult, check_environment
+from eureka_agent.training.conformance import CheckObserver, CheckResult, check_environment
 
 BASELINES = {
     "human": REWARD,
@@ -55,7 +55,6 @@ physics that MuJoCo gives up | stable physics | warning | the episodes end by 'u
 a velocity that is not reset | episodes begin anew | error | what an episode leaves in self.velocity is there in the next |         self.velocity[env_ids] = 0.0\n | ∅
 a timer that is not reset, and that these episodes never start | episodes begin anew | error | what an episode leaves in self.waited is there in the next: height is |         self.velocity = torch.zeros(num_envs)\n |         self.velocity = torch.zeros(num_envs)\n        self.waited = torch.zeros(num_envs)\n |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.waited = torch.where(self.height > 4.9, self.waited + 0.1, 0.0)\n | "height": self.height, | "height": self.height + self.waited,
 physics that explode | finite under random actions | error | the physics explodes |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.velocity = 2.0 * self.velocity\n | self.height > 5.0 | self.height > 1e30
-a drawing of a colour that is none | pictures | error | the environment's drawing has the colour 'no colour' |     def reset_idx( |     def draw(self, row):\n        from eureka_agent.simulation.drawing import Circle, Drawing\n        lift = Circle((0.0, self.height[row].item()), 0.1, 'no colour')\n        return Drawing((lift,), (0.0, 0.0), 4.0)\n\n    def reset_idx(
 a parameter that nothing reads | parameters | error | all are equal in 130 steps |     num_actions = 1 |     from eureka_agent.task import Parameter\n    parameters = (Parameter('load', '1', 1.0, 1.0, 2.0, 'factor'),)\n    num_actions = 1
 a parameter whose default changes the physics | parameters | error | without and |     num_actions = 1 |     from eureka_agent.task import Parameter\n    parameters = (Parameter('load', '1', 1.0, 1.0, 2.0, 'factor'),)\n    num_actions = 1 |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.height = self.height * self.load\n |         self.velocity = torch.zeros(num_envs)\n |         self.velocity = torch.zeros(num_envs)\n        self.load = torch.full((num_envs,), 1.0)\n |     def reset_idx( |     def parameters_changed(self, env_ids):\n        self.load = self.parameter_values['load'] + 1e-3\n\n    def reset_idx(
 a range with an end at which the physics breaks | parameters | error | height is not finite |     num_actions = 1 |     from eureka_agent.task import Parameter\n    parameters = (Parameter('load', '1', 1.0, 0.0, 2.0, 'factor'),)\n    num_actions = 1 |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.height = self.height / self.parameter_values['load']\n
@@ -87,23 +86,12 @@ def test_a_hook_s_namesake_that_something_calls_is_left_alone(tmp_path: Path) ->
     assert check(folder) == {}
 
 
-def test_an_environment_that_cannot_be_taken_up_again_may_keep_its_state_anywhere(
-    tmp_path: Path,
-) -> None:
-    kept_elsewhere = grouped(FOUND["a dictionary of tensors"][3:])
-    changes = (*kept_elsewhere, ("num_actions = 1", "num_actions = 1\n    restorable = False"))
-    assert check(write_lift(tmp_path / "lift", *changes, rewards=BASELINES)) == {}
-
-
 @pytest.mark.parametrize(
-    ("fitness", "severity", "actual"),
-    [
-        ("0.0 * height + 3.0", "error", "3 in all "),
-        ("(height > 1e6).float()", "warning", "0 in all "),
-    ],
+    ("fitness", "actual"),
+    [("0.0 * height + 3.0", "3 in all "), ("(height > 1e6).float()", "0 in all ")],
 )
 def test_a_fitness_that_is_always_the_same_is_found(
-    tmp_path: Path, fitness: str, severity: str, actual: str
+    tmp_path: Path, fitness: str, actual: str
 ) -> None:
     task = TASK.replace("return height", f"return {fitness}")
     sparse = (
@@ -117,32 +105,8 @@ def test_a_fitness_that_is_always_the_same_is_found(
         )
     )
     assert list(found) == ["fitness tells apart"]
-    assert found["fitness tells apart"].severity == severity
+    assert found["fitness tells apart"].severity == "warning"
     assert found["fitness tells apart"].actual.startswith(actual)
-
-
-@pytest.mark.parametrize(
-    ("reduction", "sparse"),
-    [
-        ("last", "height"),
-        ("sum", "height"),
-        *((each, "0.0 * height + 3.0") for each in ("last", "mean", "max")),
-    ],
-)
-def test_a_constant_fitness_is_blamed_whatever_the_sparse_reward_is(
-    tmp_path: Path, reduction: str, sparse: str
-) -> None:
-    task = TASK.replace("return height", "return 0.0 * height + 3.0").replace(
-        "task = Task(", f'task = Task(fitness_reduction="{reduction}", '
-    )
-    source = (
-        f'def compute_reward(height):\n    total = {sparse}\n    return total, {{"total": total}}\n'
-    )
-    found = check(
-        write_lift(tmp_path / "lift", task=task, rewards={"human": REWARD, "sparse": source})
-    )
-    assert {each.expected for each in found.values()} == {"a fitness that depends on the state"}
-    assert all("3" in each.actual for each in found.values())
 
 
 def test_an_error_that_every_check_runs_into_is_told_once(tmp_path: Path) -> None:

@@ -460,16 +460,6 @@ def test_a_task_cannot_bring_another_model(tmp_path: Path) -> None:
         loaded.make(loaded.task(None)[1], 1)
 
 
-def test_an_id_that_somebody_else_registered_has_no_names() -> None:
-    own = gymnasium.registry["Pendulum-v1"]
-    gymnasium.register("Pendulum-v1", entry_point=lambda: gymnasium.make("CartPole-v1").unwrapped)
-    try:
-        assert names_of("Pendulum-v1") is None
-    finally:
-        gymnasium.registry["Pendulum-v1"] = own
-    assert names_of("Pendulum-v1") is not None
-
-
 @pytest.mark.parametrize(
     ("name", "state"),
     [

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -44,19 +42,6 @@ def test_a_folder_is_loaded_described_and_made(write_folder: WriteFolder) -> Non
     # made means reset: starts are drawn and no row waits for a reset
     assert len(set(environment.obs_buf[:, 0].tolist())) == 6
     assert not environment.reset_buf.any()
-
-
-def test_two_loads_of_a_folder_live_side_by_side(write_folder: WriteFolder) -> None:
-    folder = write_folder()
-    first = load_environment(str(folder))
-    (folder / ENV).write_text(
-        (folder / ENV).read_text().replace("num_observations = 2", "num_observations = 2  # anew")
-    )
-    second = load_environment(str(folder))
-    assert first.environment_class is not second.environment_class
-    for loaded in (first, second):
-        assert loaded.make(loaded.task(None)[1], 2).obs_buf.shape == (2, 2)
-    assert first.fingerprint != second.fingerprint
 
 
 def test_fingerprint_depends_on_names_and_contents_but_not_on_caches_or_place(
@@ -139,11 +124,11 @@ def test_constants_and_the_order_of_quaternions_are_described(write_folder: Writ
 
 
 IMPOSSIBLE_CONSTANTS = table(r"""
-a variable | Constant("gain", 2) | Constant("position", 2) | 'position'.*another constant or a variable
-one of every environment | Constant("gain", 2) | Constant("actions", 2) | 'actions'.*another constant or a variable
-another one | Constant("gain", 2) | Constant("dt", 2) | 'dt'.*another constant or a variable
-a number | Constant("gain", 2) | 2 | holds 2, expected Constant
-quaternions | constants = | quaternion_order = "zyxw"\n    constants = | expected 'wxyz' or 'xyzw'
+a variable | Constant("gain", 2) | Constant("position", 2) | 'position'.*another variable's, constant's
+one of every environment | Constant("gain", 2) | Constant("actions", 2) | 'actions'.*another variable's, constant's
+another one | Constant("gain", 2) | Constant("dt", 2) | 'dt'.*another variable's, constant's
+a number | Constant("gain", 2) | 2 | 'constants.1' is 2, expected
+quaternions | constants = | quaternion_order = "zyxw"\n    constants = | 'quaternion_order' is 'zyxw', expected wxyz or xyzw
 """)
 
 
@@ -172,41 +157,31 @@ undefined name | env\.py, line 20: NameError.*'two' | env.py | num_observations 
 no class | expected one subclass of VecTask .* found none | env.py | PointMass(VecTask) | PointMass
 abstract | does not define reset_idx | env.py | def reset_idx | def reset_rows_of
 more choices than a policy has a use for | action_choices has 5,000 choices, expected at most 4,096 | env.py | num_actions = 1 | num_actions = 1\n    action_choices = (5000,)
-no size | num_actions is None, expected a positive int | env.py |     num_actions = 1\n | ∅
+no size | 'num_actions' is None, expected a whole number | env.py |     num_actions = 1\n | ∅
 variable's name | env\.py, line \d+: .*'previous_x' | env.py | Variable("position" | Variable("previous_x"
 variable's shape | shape of variable 'state' is 2 | env.py | (2,) | 2
-two of a name | two variables named 'position' | env.py | Variable("state" | Variable("position"
-endless step | control_dt is inf | env.py | control_dt = 0.1 | control_dt = float("inf")
+two of a name | the variable 'position' of PointMass has another variable's | env.py | Variable("state" | Variable("position"
+endless step | 'control_dt' is inf, expected a finite number | env.py | control_dt = 0.1 | control_dt = float("inf")
 endless range | range of variable 'position' is \(0\.0, inf\) | env.py | (-6.0, 6.0) | (0.0, float("inf"))
-a cause that is no tuple | termination_causes is 'fell', expected a tuple of names | env.py | num_actions = 1 | num_actions = 1\n    termination_causes = ("fell")
+a cause that is no tuple | 'termination_causes' is 'fell', expected a list | env.py | num_actions = 1 | num_actions = 1\n    termination_causes = ("fell")
+a cause that is none | 'fell', which is none of its termination_causes | env.py | num_actions = 1 | num_actions = 1\n    termination_conditions = {"fell": "below 1 m"}
+choices of another number | action_choices is \(2, 2\), expected 1 numbers | env.py | num_actions = 1 | num_actions = 1\n    action_choices = (2, 2)
 success that is no number | success_fitness is nan | tasks/go.py | options= | success_fitness=float("nan"), options=
 unknown reduction | fitness_reduction is 'total' | tasks/go.py | options= | fitness_reduction="total", options=
 no steps | env_steps of a TrainingBudget is 0 | tasks/go.py | options= | training=__import__('eureka_agent.task').task.TrainingBudget(env_steps=0), options=
 no Task | defines task = None | tasks/go.py | task = Task( | job = Task(
 empty sentence | needs a sentence | tasks/go.py | "go right" | "  "
-a number for variables | PointMass\.variables is 5, expected a tuple of | env.py | num_actions = 1 | num_actions = 1\n    variables = 5
-a number for constants | PointMass\.constants is 5, expected a tuple of | env.py | num_actions = 1 | num_actions = 1\n    constants = 5
-a number for parameters | PointMass\.parameters is 5, expected a tuple of | env.py | num_actions = 1 | num_actions = 1\n    parameters = 5
-a number for observation_channels | PointMass\.observation_channels is 5, expected a tuple of | env.py | num_actions = 1 | num_actions = 1\n    observation_channels = 5
-a number for action_channels | PointMass\.action_channels is 5, expected a tuple of | env.py | num_actions = 1 | num_actions = 1\n    action_channels = 5
+a number for variables | in the class PointMass 'variables' is 5, expected a list | env.py | num_actions = 1 | num_actions = 1\n    variables = 5
 -5, 3 for action_delay | 'action_delay' .* expected a range within 0 … 50, an | env.py | num_actions = 1 | num_actions = 1\n    from eureka_agent.task import Parameter\n    parameters = (Parameter('action_delay', '1', 0.0, -5, 3, 'delay'),)
 0, 51 for action_delay | 'action_delay' .* expected a range within 0 … 50, an | env.py | num_actions = 1 | num_actions = 1\n    from eureka_agent.task import Parameter\n    parameters = (Parameter('action_delay', '1', 0.0, 0, 51, 'delay'),)
 BaseException('odd') in env.py | env\.py, line 6: BaseException: odd \(while importing env\.py\) | env.py | import torch\n | import torch\nimport asyncio\nraise BaseException('odd')\n
 asyncio.CancelledError in env.py | env\.py, line 6: CancelledError \(while importing env\.py\) | env.py | import torch\n | import torch\nimport asyncio\nraise asyncio.CancelledError\n
-GeneratorExit in env.py | env\.py, line 6: GeneratorExit \(while importing env\.py\) | env.py | import torch\n | import torch\nimport asyncio\nraise GeneratorExit\n
 ValueError('A' * 10**6) in env.py | env\.py, line 6: ValueError: A{1000}… \(while importing env\.py\) | env.py | import torch\n | import torch\nimport asyncio\nraise ValueError('A' * 10**6)\n
 5 as the default task | DEFAULT_TASK is 5, which is no task | env.py | import torch\n | import torch\nDEFAULT_TASK = 5\n
-['go'] as the default task | DEFAULT_TASK is \['go'\], which is no task | env.py | import torch\n | import torch\nDEFAULT_TASK = ['go']\n
 '../x.py' as a reward | go\.py, line 9: a task's human_reward is '\.\./x\.py', expected a path within | tasks/go.py | options= | human_reward='../x.py', options=
-'rewards/../../x.py' as a reward | go\.py, line 9: a task's human_reward is 'rewards/\.\./\.\./x\.py', expected a path within | tasks/go.py | options= | human_reward='rewards/../../x.py', options=
-'/x.py' as a reward | go\.py, line 9: a task's human_reward is '/x\.py', expected a path within | tasks/go.py | options= | human_reward='/x.py', options=
-'' as a reward | go\.py, line 9: a task's human_reward is '', expected a path within | tasks/go.py | options= | human_reward='', options=
 5 as a reward | go\.py, line 9: a task's human_reward is 5, expected a path within | tasks/go.py | options= | human_reward=5, options=
 a variable torch | variable name 'torch' cannot be an argument of a reward function | env.py | Variable("state" | Variable("torch"
-a variable input | variable name 'input' cannot be an argument of a reward function | env.py | Variable("state" | Variable("input"
-a variable __state | variable name '__state' cannot be an argument of a reward function | env.py | Variable("state" | Variable("__state"
 a variable ｍass | variable name 'ｍass' cannot be an argument of a reward function | env.py | Variable("state" | Variable("ｍass"
-a variable class | variable name 'class' cannot be an argument of a reward function | env.py | Variable("state" | Variable("class"
 unknown field | go\.py, line 9: TypeError.*sentense | tasks/go.py | sentence= | sentense=
 """)
 
@@ -226,14 +201,6 @@ def test_a_folder_without_tasks_or_with_an_unknown_default(write_folder: WriteFo
         load_environment(
             str(write_folder((ENV, "import torch\n", 'import torch\nDEFAULT_TASK = "run"\n')))
         )
-
-
-def test_a_task_file_with_a_dot_in_its_name_is_named(write_folder: WriteFolder) -> None:
-    folder = write_folder()
-    (folder / TASK).rename(folder / "tasks" / "go.fast.py")
-    with pytest.raises(EnvironmentLoadError, match=r"go\.fast\.py' cannot be imported") as error:
-        load_environment(str(folder))
-    assert error.value.hint == "rename it, such as go_fast.py"
 
 
 def test_links_may_lead_within_the_folder_and_to_it_but_not_out_of_it(
@@ -265,17 +232,6 @@ def test_a_virtual_environment_in_the_folder_is_no_part_of_it(write_folder: Writ
     (folder / "venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
     (folder / "venv" / "bin" / "python").symlink_to(sys.executable)
     assert load_environment(str(folder)).fingerprint == before
-
-
-def test_a_file_whose_name_is_no_text_is_named(write_folder: WriteFolder) -> None:
-    folder = write_folder()
-    name = os.fsencode(folder) + b"/caf\xe9.txt"
-    try:
-        os.close(os.open(name, os.O_CREAT | os.O_WRONLY))
-    except OSError:
-        pytest.skip("this file system takes UTF-8 alone")
-    with pytest.raises(EnvironmentLoadError, match=r"caf.*\.txt' is not UTF-8"):
-        load_environment(str(folder))
 
 
 def test_what_describe_refuses(write_folder: WriteFolder) -> None:
@@ -339,26 +295,6 @@ def test_a_reward_that_is_not_utf_8_is_named(write_folder: WriteFolder) -> None:
     (folder / "rewards" / "human.py").write_bytes(b"# gr\xf6\xdfer\n")
     with pytest.raises(EnvironmentLoadError, match=r"human\.py' is not UTF-8: "):
         describe(load_environment(str(folder)))
-
-
-ENDINGS = table(r"""
-a cause that is none | termination_conditions = {"fell": "below 1 m"} | 'fell', which is none of its termination_causes | terminated
-no text | termination_conditions = {"terminated": 1.0} | expected a dictionary of texts by cause | torso_height below
-no dictionary | termination_conditions = ("terminated",) | expected a dictionary of texts by cause | torso_height below
-a success that is none | success_causes = ("arrived",) | 'arrived', which is none of its termination_causes | name it in both
-no tuple | success_causes = "terminated" | 'terminated', expected a tuple of names | with one name too
-a text of masses | masses_and_sizes = "mass 1 kg" | 'mass 1 kg', expected a tuple of texts | pole 0.1 kg
-""")
-
-
-@pytest.mark.parametrize("case", ENDINGS)
-def test_endings_and_masses_in_another_form_are_refused(
-    write_folder: WriteFolder, case: str
-) -> None:
-    added, message, hint = ENDINGS[case]
-    with pytest.raises(EnvironmentLoadError, match=re.escape(message)) as caught:
-        load_environment(str(write_folder((ENV, "num_actions", f"{added}\n    num_actions"))))
-    assert hint in caught.value.hint
 
 
 def test_the_fingerprint_of_a_task_is_of_its_own_files(write_folder: WriteFolder) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from warp_needed import NEEDS_WARP
 
+from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import ParameterError
 from eureka_agent.simulation.mujoco_parameters import (
     PUSH_PERIOD,
@@ -283,10 +284,6 @@ def with_factor(xml: str, parameter: ModelParameter, factor: float) -> mujoco.Mj
         '<motor joint="j" gear="3"/>',
         '<position joint="j" kp="5" kv=".3"/>',
         '<damper joint="j" kv="2" ctrlrange="0 1"/>',
-        '<muscle tendon="t" force="100" lengthrange=".3 .9"/>',
-        '<muscle tendon="t" scale="300" lengthrange=".3 .9"/>',
-        '<dcmotor joint="j" motorconst=".1" resistance="2"/>',
-        '<dcmotor joint="j" motorconst=".1" resistance="1" controller="5 0 .1" input="pos"/>',
         '<pid joint="j" kp="5" kv=".3" input="pos vel"/>',
     ],
 )
@@ -305,6 +302,19 @@ def test_half_of_the_strength_is_half_of_the_force_at_any_velocity(actuator: str
     whole = forces(1.0)
     assert max(map(abs, whole)) > 0.01
     assert forces(0.5) == pytest.approx([force / 2.0 for force in whole])
+
+
+@pytest.mark.parametrize(
+    "actuator",
+    [
+        '<muscle name="a" tendon="t" force="100" lengthrange=".3 .9"/>',
+        '<dcmotor name="a" joint="j" motorconst=".1" resistance="2"/>',
+    ],
+)
+def test_a_muscle_and_a_dc_motor_have_no_strength(actuator: str) -> None:
+    xml = LAWS.format(damping=0, actuator=actuator)
+    with pytest.raises(EnvironmentLoadError, match="'a' is a muscle or a DC motor"):
+        with_factor(xml, strength_of(low=0.1, high=2.0, doc=DOC), 0.5)
 
 
 @pytest.mark.parametrize("damping", ["0.3", "0 0.2 0.05"])

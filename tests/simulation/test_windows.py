@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from eureka_agent.conformance.check import check_environment
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Variable
+from eureka_agent.training.conformance import check_environment
 
 FOLDER = """
     import torch

@@ -18,10 +18,10 @@ from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies, evaluate_policy
+from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.policy import Policy, load_policy
 from eureka_agent.training.population import StackedMembers
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import (
     MemberFailed,
     MemberFinished,

@@ -22,7 +22,7 @@ from training_environments import PointMass
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import load_environment
-from eureka_agent.simulation.time_limit import TimeLimitError, patient_time_limit, time_limit
+from eureka_agent.simulation.user_modules import TimeLimitError, time_limit
 from eureka_agent.task import Task
 from eureka_agent.training.environment_faults import environment_code, is_gpu_failure
 from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
@@ -138,13 +138,13 @@ def test_code_that_raises_or_never_ends_is_named_with_its_line(
     assert ("--training-timeout" in caught.value.hint) == ("did not end" in said)
 
 
-def test_an_undeclared_cause_is_named_with_the_method_that_gives_it(
+def test_an_undeclared_cause_is_named_with_its_class(
     tmp_path: Path, small_settings: TrainingSettings
 ) -> None:
     folder = write_lift(tmp_path / "lift", ('{"hit_the_roof":', '{"hit_teh_roof":'))
-    with pytest.raises(EnvironmentFaultError, match="gave the cause 'hit_teh_roof'") as caught:
+    with pytest.raises(EnvironmentFaultError, match="ends episodes by 'hit_teh_roof'") as caught:
         train(folder, small_settings)
-    line = line_of((folder / "env.py").read_text(), "def compute_termination")
+    line = line_of((folder / "env.py").read_text(), "class Lift")
     assert caught.value.message.startswith(f"{folder / 'env.py'}, line {line}: ")
     assert "did you mean 'hit_the_roof'?" in caught.value.hint
 
@@ -248,7 +248,7 @@ def test_a_limit_within_another_gives_the_outer_one_back() -> None:
     began = time.monotonic()
 
     def never_ends() -> None:
-        with patient_time_limit(0.3):
+        with time_limit(0.3):
             with time_limit(10.0):
                 pass
             while time.monotonic() < began + 5.0:

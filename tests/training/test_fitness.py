@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 
 import pytest
@@ -120,12 +119,6 @@ def test_it_is_called_like_a_fitness_of_a_task_previous_values_included() -> Non
     # 2 · (3 − 1) + 1 = 5 and 2 · (1 − 1.5) + 1 = 0
     with torch.inference_mode():
         assert function(values).tolist() == [5.0, 0.0]
-
-
-def test_its_signature_names_the_variables() -> None:
-    assert list(
-        inspect.signature(WrittenFitnessFunction(given_reward(PROGRESS), VARIABLES)).parameters
-    ) == ["speed", "previous_speed"]
 
 
 @pytest.mark.parametrize(
@@ -270,10 +263,3 @@ def test_the_fingerprint_is_of_all_that_a_score_depends_on(cartpole: LoadedEnvir
     assert {fingerprint.partition("+")[0] for fingerprint in (first, *changed)} == {
         own.environment_fingerprint
     }
-
-
-def test_the_other_tasks_of_the_environment_are_gone(cartpole: LoadedEnvironment) -> None:
-    written = with_written_fitness(cartpole, "swingup", FITNESS)
-    assert list(written.tasks) == ["swingup"]
-    assert written.tasks["swingup"].options == cartpole.tasks["swingup"].options
-    assert len(cartpole.tasks) > 1

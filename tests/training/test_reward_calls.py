@@ -11,12 +11,11 @@ import torch
 from torch import Tensor
 from training_environments import PointMass, run
 
-from eureka_agent.errors import EnvironmentLoadError, RewardLoadError
-from eureka_agent.simulation.time_limit import TimeLimitError
-from eureka_agent.task import Constant, QuaternionOrder, Task, Variable
-from eureka_agent.training.fitness import FitnessFunction
+from eureka_agent.errors import RewardLoadError
+from eureka_agent.simulation.user_modules import TimeLimitError
+from eureka_agent.task import Constant, QuaternionOrder, Variable
+from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.reward import RewardContractError, RewardFunction
-from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import (
     MemberFailed,
     MemberFinished,
@@ -86,30 +85,6 @@ def test_an_argument_that_is_nothing_of_this_is_refused(
         load(source)
     assert message in caught.value.message
     assert hint in caught.value.hint
-
-
-def test_a_fitness_may_name_constants() -> None:
-    def fitness(height: Tensor, dt: float, weight: float = 2.0) -> Tensor:
-        return weight * height * dt
-
-    task = Task(sentence="rise", fitness=fitness, fitness_doc="how high")
-    assert FitnessFunction(task, VARIABLES, CONSTANTS)(values()).tolist() == pytest.approx(
-        [0.0, 0.04]
-    )
-    with pytest.raises(EnvironmentLoadError, match="reads 'dt', which is no variable"):
-        FitnessFunction(task, VARIABLES)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), True, "0.02"])
-def test_a_constant_is_a_finite_number(value: object) -> None:
-    with pytest.raises(EnvironmentLoadError, match="expected a finite number"):
-        Constant("dt", value)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", ["previous_dt", "time step", "lambda"])
-def test_a_constant_has_the_name_of_an_argument(name: str) -> None:
-    with pytest.raises(EnvironmentLoadError, match="cannot be an argument"):
-        Constant(name, 1.0)
 
 
 # ── helper functions ──────────────────────────────────────────────────────────────────────────────

@@ -15,8 +15,13 @@ from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.summaries import checkpoint_iterations
 from eureka_agent.task import Task
+from eureka_agent.training.members import (
+    CheckpointKeeper,
+    Snapshot,
+    load_snapshot,
+    snapshot_bytes,
+)
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.snapshot import CheckpointKeeper, Snapshot, load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import (
     MemberAtRung,
     MemberFinished,

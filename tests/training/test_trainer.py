@@ -9,10 +9,7 @@ import pytest
 from torch import Tensor
 from training_environments import PointMass, run
 
-from eureka_agent.errors import EnvironmentLoadError, SettingsError
-from eureka_agent.settings import TrainingSettings
-from eureka_agent.task import Task
-from eureka_agent.training import member_rewards
+from eureka_agent.training import members
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, MemberProgress, Trainer
 
@@ -126,7 +123,7 @@ def test_the_largest_rewards_that_are_accepted_train(
 def test_returns_beyond_float32_are_told_with_the_rewards_size(
     make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(member_rewards, "LARGEST_REWARD", 1e18)
+    monkeypatch.setattr(members, "LARGEST_REWARD", 1e18)
     # returns add up a hundred such rewards, and their square is beyond 3.4e38
     source = "def compute_reward(speed):\n    return 9.9e17 * (2.0 * (speed > 0.5) - 1.0), {}"
     trainer = make_trainer(2)
@@ -159,8 +156,8 @@ class Slow:
 def test_one_that_keeps_the_others_waiting_again_and_again_fails(
     make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(member_rewards, "REWARD_GRACE", 0.35)
-    monkeypatch.setattr(member_rewards, "REWARD_SHARE", 0.0)
+    monkeypatch.setattr(members, "REWARD_GRACE", 0.35)
+    monkeypatch.setattr(members, "REWARD_SHARE", 0.0)
     trainer = make_trainer(2)
     # the quick one is waited for as well, and its share of the waiting is its own
     trainer.submit("slow", Slow(point_reward(), 0.1), 0)
@@ -177,8 +174,8 @@ def test_one_that_keeps_the_others_waiting_again_and_again_fails(
 def test_what_the_rest_takes_counts_for_a_reward_that_is_slow(
     make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(member_rewards, "REWARD_GRACE", 0.05)
-    monkeypatch.setattr(member_rewards, "REWARD_SHARE", 1e9)
+    monkeypatch.setattr(members, "REWARD_GRACE", 0.05)
+    monkeypatch.setattr(members, "REWARD_SHARE", 1e9)
     trainer = make_trainer(1)
     trainer.submit("slow", Slow(point_reward(), 0.02), 0)
     assert isinstance(run(trainer)["slow"][-1], MemberFinished)
@@ -205,24 +202,6 @@ def test_a_job_s_name_is_taken_while_it_is_there(
         trainer.submit("job", point_reward(), 1)
     run(trainer)
     trainer.submit("job", point_reward(), 1)
-
-
-def test_more_minibatches_than_samples_are_refused(point_task: Task) -> None:
-    settings = TrainingSettings(horizon=1, minibatches=17)  # with the default of 16 environments
-    with pytest.raises(
-        SettingsError,
-        match="minibatches is 17, but an update has only horizon x num_envs = 16 samples",
-    ):
-        Trainer(PointMass, point_task, settings, 1)
-
-
-def test_a_fitness_that_reads_what_is_not_there_is_the_task_s_fault(
-    small_settings: TrainingSettings,
-) -> None:
-    task = Task(sentence="go", fitness=lambda positoin: positoin[:, 0], fitness_doc="x")
-    with pytest.raises(EnvironmentLoadError) as caught:
-        Trainer(PointMass, task, small_settings, 1)
-    assert "did you mean 'position'?" in caught.value.hint
 
 
 def test_the_timers_cover_the_iterations(

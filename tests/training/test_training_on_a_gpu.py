@@ -24,9 +24,9 @@ from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 from eureka_agent.training.evaluation import evaluate_policy
+from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.policy import Policy
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent
 
 pytestmark = pytest.mark.slow
@@ -192,7 +192,7 @@ def test_it_goes_on_from_a_snapshot_in_another_slot(subject: Subject, tmp_path: 
     assert_same(subject, events, expected)
 
 
-def zero_policy(environment: VecTask) -> Policy:
+def zero_policy(environment: VecTask, device: str) -> Policy:
     size, actions = environment.num_observations, environment.num_actions
     tensors = {
         "observation_mean": torch.zeros(size),
@@ -201,7 +201,7 @@ def zero_policy(environment: VecTask) -> Policy:
         "policy.0.bias": torch.zeros(1, actions),
         "log_std": torch.zeros(actions),
     }
-    return Policy(tensors, "elu", {})
+    return Policy({name: each.to(device) for name, each in tensors.items()}, "elu", {})
 
 
 def test_an_evaluation_says_what_it_says_on_a_cpu(subject: Subject) -> None:
@@ -209,7 +209,7 @@ def test_an_evaluation_says_what_it_says_on_a_cpu(subject: Subject) -> None:
     results = []
     for make, device in ((on_cpu, "cpu"), (subject.make, subject.device)):
         environment = make(8)
-        policy = zero_policy(environment).to(device)
+        policy = zero_policy(environment, device)
         evaluation, trajectories = evaluate_policy(
             environment, subject.task, policy, 8, record=True, seed=5
         )

@@ -15,8 +15,8 @@ from eureka_agent.records import ParameterRanges, ParameterStage
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.row_parameters import ACTION_DELAY
 from eureka_agent.task import Parameter, Task
+from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.snapshot import load_snapshot, snapshot_bytes
 from eureka_agent.training.trainer import MemberFinished, Trainer, TrainerEvent
 
 LoadReward = Callable[..., RewardFunction]

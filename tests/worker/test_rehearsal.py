@@ -36,7 +36,7 @@ def test_a_whole_environment_passes(tmp_path: Path) -> None:
         (((RESET, RESET + "        self.height[2:] = torch.nan\n"),), '"height": self', "nan right after a reset"),
         (after_steps(6, "raise OSError('no cable')"), "raise OSError", "in simulate: OSError: no cable"),
         (after_steps(6, "raise BaseException('no cable')"), "raise BaseException", "in simulate: BaseException: no cable"),
-        ((('"hit_the_roof": self', '"lost": self'),), "def compute_termination", "gave the cause 'lost'"),
+        ((('"hit_the_roof": self', '"lost": self'),), "class Lift", "ends episodes by 'lost'"),
         (((RESET, RESET + "        while True: pass\n"),), "while True", "a reset of 8 environments did not end within 0.3 s"),
         (((PHYSICS, "        while True: pass\n"),), "while True", "a step of 8 environments did not end within 0.3 s"),
         ((("dim=1)", "dim=0)"),), '"motion": torch', "'motion' has the shape (2, 8), expected (8, 2)"),

@@ -16,7 +16,7 @@ import torch
 
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import ProcessStartError, RewardLoadError
-from eureka_agent.simulation.time_limit import TimeLimitError
+from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.task import Constant, Variable
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.worker import remote_reward

@@ -143,24 +143,6 @@ def test_a_worker_that_loaded_a_reward_scores_nothing(worker: RawWorker) -> None
     assert "prepared" not in worker.log.read_text()  # what a reward prints in training goes nowhere
 
 
-def test_signs_are_combined_where_the_settings_say_so(worker: RawWorker) -> None:
-    settings = SETTINGS.model_copy(update={"env_steps": 32, "horizon": 4, "combine": "sign"})
-    prepared = worker.ask(Prepare(settings=settings, slots=1, snapshot_s=1e9))
-    assert isinstance(prepared, Prepared)
-    source = "def compute_reward(pole_upright):\n    return -5.0 - 0.0 * pole_upright, {}\n"
-    event = worker.ask(Train(job="signs", reward=given_reward(source), seed=0))
-    points = []
-    while not isinstance(event, Trained):
-        assert isinstance(event, (CurvePoints, FileHeader)), event
-        if isinstance(event, FileHeader):
-            worker.read_file(event.size)
-        else:
-            points += event.points.get("signs", ())
-        event = worker.read()
-    # the pole is upright in its first steps: 1 for the sparse reward, -0.1 for the other one
-    assert [point.reward for point in points] == pytest.approx([0.9], abs=1e-5)
-
-
 def test_it_ends_when_the_driver_closes_its_end(worker: RawWorker) -> None:
     assert worker.process.stdin is not None
     worker.process.stdin.close()

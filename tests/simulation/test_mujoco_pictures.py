@@ -12,10 +12,10 @@ import torch
 from drawing_here import NEEDS_DRAWING
 from torch import Tensor
 
-from eureka_agent.rendering import mujoco_pictures
-from eureka_agent.rendering.mujoco_pictures import MujocoPictures, back_end
-from eureka_agent.rendering.pictures import Picture, RenderingError
+from eureka_agent.simulation import mujoco_pictures
+from eureka_agent.simulation.mujoco_pictures import MujocoPictures, back_end
 from eureka_agent.simulation.mujoco_task import MujocoTask
+from eureka_agent.simulation.pictures import Picture, RenderingError
 
 SIZE = (120, 90)
 FIELD_OF_VIEW = 60.0

@@ -115,8 +115,6 @@ _DRAW_HINT = (
 
 @dataclass(frozen=True)
 class Pictures:
-    """Draws an environment's rows."""
-
     picture: Callable[[int], Picture]
     """Gives a row's present state. Raises RenderingError."""
     close: Callable[[], None] = lambda: None
@@ -169,7 +167,7 @@ def pictures_of(loaded: LoadedEnvironment, environment: VecTask, size: Size) -> 
     if type(environment).draw is not VecTask.draw:
         return Pictures(partial(_own_drawing, loaded, environment, size))
     if isinstance(environment, MujocoTask):
-        from eureka_agent.rendering.mujoco_pictures import MujocoPictures
+        from eureka_agent.simulation.mujoco_pictures import MujocoPictures
 
         found = MujocoPictures(environment, size)
         return Pictures(found.picture, found.close)
@@ -177,7 +175,7 @@ def pictures_of(loaded: LoadedEnvironment, environment: VecTask, size: Size) -> 
     # no window, and no display that is asked for one
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
     if any(_has_mujoco(each) for each in environment.environments[:1]):
-        from eureka_agent.rendering.mujoco_pictures import BACK_END_VARIABLE, back_end
+        from eureka_agent.simulation.mujoco_pictures import BACK_END_VARIABLE, back_end
 
         os.environ[BACK_END_VARIABLE] = back_end()
     for each in environment.environments:
@@ -189,7 +187,6 @@ def pictures_of(loaded: LoadedEnvironment, environment: VecTask, size: Size) -> 
 
 
 def _own_drawing(loaded: LoadedEnvironment, environment: VecTask, size: Size, row: int) -> Picture:
-    """What an environment's `draw` returns."""
     try:
         with user_code(loaded.folder, "drawing a picture"):
             return rasterise(environment.draw(row), size)
@@ -201,7 +198,6 @@ def _own_drawing(loaded: LoadedEnvironment, environment: VecTask, size: Size, ro
 
 
 def _rendered(task: GymnasiumTask, size: Size, row: int) -> Picture:
-    """What `render()` returns."""
     environment, label = task.environments[row], task.label()
     try:
         passing = (gymnasium.error.DependencyNotInstalled, NotImplementedError)

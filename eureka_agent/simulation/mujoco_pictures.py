@@ -11,8 +11,8 @@ import mujoco
 import numpy as np
 
 from eureka_agent.invocation import DRAWING_HINT
-from eureka_agent.rendering.pictures import Picture, RenderingError, Size
 from eureka_agent.simulation.mujoco_task import MujocoTask
+from eureka_agent.simulation.pictures import Picture, RenderingError, Size
 
 _BACK_ENDS = {"egl": ("libEGL.so.1", "libEGL.so"), "osmesa": ("libOSMesa.so.8", "libOSMesa.so")}
 """Libraries of the back ends that need no display, the faster to start first."""
@@ -43,7 +43,6 @@ class MujocoPictures:
         self._pixels = np.empty((size[1], size[0], 3), dtype=np.uint8)
 
     def picture(self, row: int) -> Picture:
-        """The row's present state."""
         model, data = self._model, self._data
         for name, values in self._environment.physics.state().items():
             if name in ("qpos", "qvel", "mocap_pos", "mocap_quat"):

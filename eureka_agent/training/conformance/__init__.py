@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
 import torch
 
-from eureka_agent.conformance import checks, declarations, rows, training
-from eureka_agent.conformance.checks import Nonconforming, NotApplicable, Note, Remark, Subject
 from eureka_agent.errors import EurekaError
-from eureka_agent.invocation import command
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
-from eureka_agent.simulation.time_limit import TimeLimitError, patient_time_limit
-from eureka_agent.simulation.user_modules import describe_error, error_place
+from eureka_agent.simulation.user_modules import (
+    TimeLimitError,
+    describe_error,
+    error_place,
+    time_limit,
+)
+from eureka_agent.training.conformance import checks, declarations, rows, training
+from eureka_agent.training.conformance.checks import (
+    Nonconforming,
+    NotApplicable,
+    Note,
+    Remark,
+    Subject,
+)
 from eureka_agent.training.environment_faults import place_of_error
 
 LIMIT_SECONDS = 60.0
@@ -50,7 +59,6 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("resets on a GPU", rows.masked_resets),
     ("steps on a GPU", declarations.no_values),
     ("copies to a GPU", declarations.no_copies_to_the_gpu),
-    ("pictures", declarations.own_drawing),
     ("physics", declarations.mujoco_speed),
     ("episode", declarations.episode),
 )
@@ -68,8 +76,6 @@ _NEEDED = {"variables after a step": _VARIABLES, "sparse reward": _FITNESS, "tas
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One check's outcome, or one of its warnings."""
-
     name: str
     severity: Literal["ok", "warning", "error"]
     expected: str
@@ -112,8 +118,6 @@ def check_environment(
 
 @dataclass
 class _Checking:
-    """The checks of one environment, in progress."""
-
     _reference: str
     _limit_s: float
     _rollout_s: float
@@ -127,21 +131,19 @@ class _Checking:
     """Errors so far: any step can raise them, and one report is enough."""
 
     def results(self, task: str | None) -> Iterator[CheckResult]:
-        """Run the checks; each result is given as soon as it is known."""
         expected = "env.py and every task can be imported"
         yield from self._check("", "loads", expected, partial(self._load, task))
         if self._loaded is None or self._broken:
             return
-        known: list[Mapping[str, object]] = []
+        known = set[str]()
         for name in self._loaded.tasks if task is None else (task,):
             subject = Subject(self._loaded, self._loaded.tasks[name], name)
-            # other options make another environment
-            if not any(_are_equal(subject.task.options, each) for each in known):
+            if repr(subject.task.options) not in known:  # others make another environment
                 yield from self._run(((_MADE, checks.made),), subject)
                 if (name, _MADE) in self._broken:
                     continue
                 yield from self._run(_OF_AN_ENVIRONMENT, subject)
-            known.append(subject.task.options)
+            known.add(repr(subject.task.options))
             yield from self._run(_OF_A_TASK, subject)
             if not self._broken:
                 yield from self._run(self._rollouts(), subject)
@@ -207,16 +209,14 @@ class _Checking:
     ) -> list[CheckResult]:
         """Results of a check that passed. Raises Nonconforming."""
         try:
-            with patient_time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
+            with time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
                 found = list(check() or ())
         except NotApplicable:
             return []
         except (Nonconforming, KeyboardInterrupt):
             raise
         except EurekaError as error:
-            pointer = f"correct the file; `{command('envs --check PATH')}` tests all of it"
-            hint = error.hint.replace(pointer, "correct the file")
-            raise Nonconforming("", error.message, hint, raised=True) from None
+            raise Nonconforming("", error.message, error.hint, raised=True) from None
         except TimeLimitError as error:
             self._stuck = True
             place = self._place(error) or place_of_error(error)
@@ -241,11 +241,3 @@ class _Checking:
 
     def _place(self, error: BaseException) -> str:
         return error_place(error, self._loaded.folder if self._loaded is not None else None)
-
-
-def _are_equal(options: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    """False also where the values cannot be compared, as tensors and arrays."""
-    try:
-        return bool(options == other)
-    except Exception:  # noqa: BLE001  (their own `__eq__`)
-        return False

@@ -63,8 +63,6 @@ class Note(str):
 
 @dataclass
 class Subject:
-    """An environment and the task that are checked."""
-
     loaded: LoadedEnvironment
     task: Task
     name: str = ""
@@ -72,11 +70,9 @@ class Subject:
 
     @property
     def cls(self) -> type[VecTask]:
-        """The environment's class."""
         return self.loaded.environment_class
 
     def fitness(self) -> FitnessFunction:
-        """The task's fitness, called as in a training."""
         return FitnessFunction(self.task, self.cls.all_variables(), self.cls.constants)
 
     def make(self, num_envs: int = ROWS, seed: int = 0) -> VecTask:
@@ -169,8 +165,6 @@ def termination(subject: Subject) -> None:
 def time_limit(subject: Subject) -> None:
     """An episode of max_episode_length steps ends, as truncated unless a cause ended it."""
     environment = subject.make()
-    if environment.episodes_vary:
-        raise NotApplicable
     environment.progress_buf.fill_(environment.max_episode_length - 1)
     transition = environment.advance(torch.zeros(ROWS, environment.num_actions))
     ended = transition.terminated ^ transition.truncated

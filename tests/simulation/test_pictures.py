@@ -11,7 +11,9 @@ import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
 from numpy.typing import NDArray
 
-from eureka_agent.rendering.pictures import (
+from eureka_agent.simulation.drawing import Circle, Drawing, Label, Line, Polygon, Shape, rectangle
+from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
+from eureka_agent.simulation.pictures import (
     Picture,
     RenderingError,
     drawable,
@@ -19,8 +21,6 @@ from eureka_agent.rendering.pictures import (
     pictures_of,
     rasterise,
 )
-from eureka_agent.simulation.drawing import Circle, Drawing, Label, Line, Polygon, Shape, rectangle
-from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 
 SIZE = (160, 120)
 MADE = '''"""A made environment."""

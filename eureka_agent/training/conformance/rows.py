@@ -9,7 +9,11 @@ from contextlib import suppress
 import torch
 from torch import Tensor
 
-from eureka_agent.conformance.checks import (
+from eureka_agent.parameters import DEFAULTS, Distribution
+from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
+from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.task import PREVIOUS_PREFIX, WINDOW_SUFFIX
+from eureka_agent.training.conformance.checks import (
     RANDOM_STEPS,
     ROWS,
     Nonconforming,
@@ -18,10 +22,6 @@ from eureka_agent.conformance.checks import (
     Remark,
     Subject,
 )
-from eureka_agent.parameters import DEFAULTS, Distribution
-from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
-from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import PREVIOUS_PREFIX, WINDOW_SUFFIX
 from eureka_agent.training.environment_faults import OBSERVATIONS
 
 ROW_TOLERANCE = 1e-4
@@ -44,7 +44,6 @@ _ALL_ROWS = [(row, row) for row in range(ROWS)]
 
 
 def _difference(
-    cls: type[VecTask],
     states: tuple[Mapping[str, Tensor], Mapping[str, Tensor]],
     words: tuple[str, str],
     pairs: Pairs = _ALL_ROWS,
@@ -58,13 +57,7 @@ def _difference(
             if bool(close.all()):
                 continue
             column = int((~close).flatten().nonzero()[0])
-            channels = [
-                f" ({each.name}{f'[{index}]' if each.size > 1 else ''})"
-                for each in cls.observation_channels
-                for index in range(each.size)
-            ]
-            channel = "".join(channels[column : column + 1] if name == OBSERVATIONS else [])
-            where = f", column {column}{channel}," if one.dim() else ""
+            where = f", column {column}," if one.dim() else ""
             values = (float(each.flatten()[column]) for each in (one, other))
             told = (f"{value:.7g} {word}" for value, word in zip(values, words, strict=True))
             return name, f"{name}{where} is {' and '.join(told)}"
@@ -72,7 +65,6 @@ def _difference(
 
 
 def _numbers(step: RecordedStep) -> dict[str, Tensor]:
-    """Variables and observations of a step."""
     return {**step.values, OBSERVATIONS: step.observations}
 
 
@@ -131,7 +123,7 @@ def begun_anew(subject: Subject) -> None:
         found = _episode(used, _COMPARED_STEPS, 11)
         for index, (one, other) in enumerate(zip(expected, found, strict=True)):
             states, words = (_numbers(one), _numbers(other)), ("fresh", "after other episodes")
-            if text := _difference(subject.cls, states, words)[1]:
+            if text := _difference(states, words)[1]:
                 when = f"in step {index} of the episode" if index else "right after a reset"
                 return f"{text} {when}"
         return ""
@@ -164,7 +156,6 @@ def begun_anew(subject: Subject) -> None:
 
 
 def _own_tensors(environment: VecTask) -> dict[str, Tensor]:
-    """Attributes with a row for each environment."""
     return {
         name: value
         for name, value in VecTask.row_tensors(environment).items()
@@ -200,7 +191,7 @@ def row_independence(subject: Subject) -> None:
     steps = zip(run(many, actions), run(alone, actions[:, row : row + 1]), strict=True)
     for index, (among, single) in enumerate(steps):
         states, words = (_numbers(among), _numbers(single)), (f"among {ROWS}", "alone")
-        name, text = _difference(subject.cls, states, words, [(row, 0)])
+        name, text = _difference(states, words, [(row, 0)])
         if name:
             raise Nonconforming(
                 f"{name} of a row is the same alone and among {ROWS} rows",
@@ -209,7 +200,7 @@ def row_independence(subject: Subject) -> None:
             )
 
 
-def moving_actions(subject: Subject) -> list[Remark]:
+def moving_actions(subject: Subject) -> Iterator[Remark]:
     """A change of any one action changes a variable, an observation or an end."""
     size = min(subject.cls.num_actions, _MOST_MOVED)
     rows = size * -(-ROWS // size)
@@ -239,23 +230,18 @@ def moving_actions(subject: Subject) -> list[Remark]:
     for environment in (usual, other):
         environment.close()
     names = [
-        repr(f"{each.name}.{entry}" if entry else each.name) + (each.doc and f" ({each.doc})")
+        repr(f"{each.name}.{entry}" if entry else each.name)
         for each in subject.cls.channels_of_action()
         for entry in each.entries or ("",)
     ]
-    told = [names[each] if names else f"in column {each}" for each in sorted(still)]
-    if not told:
-        return []
-    which = ", ".join(told[:_SHOWN]) + (f" and {len(told) - _SHOWN} more" * (len(told) > _SHOWN))
-    text = f"the actions {which} change" if told[1:] else f"the action {which} changes"
-    return [
-        Remark(
+    for each in sorted(still):
+        yield Remark(
             "",
-            f"{text} nothing in {RANDOM_STEPS} steps of random actions",
+            f"the action {names[each] if names else f'in column {each}'} changes nothing in"
+            f" {RANDOM_STEPS} steps of random actions",
             "see that the step uses it, and that its joint can move; leave this where it counts in"
             " rare states alone",
         )
-    ]
 
 
 def restored_rows(subject: Subject) -> None:
@@ -272,7 +258,7 @@ def restored_rows(subject: Subject) -> None:
     second.load_row_state(put, first.row_state(taken))
     second.reset_rows(torch.tensor([0, 5]))
     observations = ({OBSERVATIONS: first.obs_buf}, {OBSERVATIONS: second.obs_buf})
-    name, text = _difference(subject.cls, observations, ("before", "after"), pairs)
+    name, text = _difference(observations, ("before", "after"), pairs)
     if name:
         raise Nonconforming(
             "observations of a row stay as they are after load_row_state, when others are reset",
@@ -284,7 +270,7 @@ def restored_rows(subject: Subject) -> None:
     moved[:, put] = actions[:, taken]
     for index, (one, other) in enumerate(zip(run(first, actions), run(second, moved), strict=True)):
         states, words = (_numbers(one), _numbers(other)), ("where it was", "where it was loaded")
-        name, text = _difference(subject.cls, states, words, pairs)
+        name, text = _difference(states, words, pairs)
         if name:
             raise Nonconforming(
                 f"{name} of a row continues unchanged after row_state and load_row_state",
@@ -337,7 +323,7 @@ def parameters(subject: Subject) -> Iterator[Note]:
     for index, (one, other) in enumerate(zip(usual, played(defaults), strict=True)):
         if _unequal(one, other):
             states = _numbers(one), _numbers(other)
-            text = _difference(subject.cls, states, ("without", "with them"))[1]
+            text = _difference(states, ("without", "with them"))[1]
             raise Nonconforming(
                 "the same numbers, to the bit, with all parameters set to their defaults",
                 f"{text or 'the last bits differ'}, {index} steps after a reset",

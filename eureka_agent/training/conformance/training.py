@@ -4,50 +4,40 @@ training."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from eureka_agent.conformance.checks import (
+from eureka_agent.errors import RewardLoadError
+from eureka_agent.rewards import baseline
+from eureka_agent.settings import TrainingSettings, parse_settings
+from eureka_agent.simulation.loading import RewardKind
+from eureka_agent.simulation.mujoco_task import UNSTABLE_PHYSICS
+from eureka_agent.simulation.rollouts import as_choices, copied_variables
+from eureka_agent.simulation.vec_task import Transition, VecTask
+from eureka_agent.task import PREVIOUS_PREFIX
+from eureka_agent.training.conformance.checks import (
     ROWS,
     Nonconforming,
+    NotApplicable,
     Note,
     Remark,
     Subject,
     check_tensor,
     columns_in_words,
 )
-from eureka_agent.errors import RewardLoadError
-from eureka_agent.rewards import baseline
-from eureka_agent.settings import TrainingSettings, parse_settings
-from eureka_agent.simulation.mujoco_task import UNSTABLE_PHYSICS
-from eureka_agent.simulation.rollouts import as_choices, copied_variables
-from eureka_agent.simulation.vec_task import Transition, VecTask
-from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.environment_faults import OBSERVATIONS, check_rows
-from eureka_agent.training.fitness import FitnessFunction
-from eureka_agent.training.reward import (
-    Result,
-    Reward,
-    RewardContractError,
-    RewardFunction,
-    load_reward,
-)
+from eureka_agent.training.reward import RewardContractError, RewardFunction, load_reward
 from eureka_agent.training.trainer import MemberFailed, MemberProgress, Trainer
 from eureka_agent.wording import rough_duration
 
-Kind = Literal["human", "sparse"]
-_MADE_UP_ROWS = 512
-_MADE_UP_SIZES = (0.0, 0.01, 0.1, 1.0, 10.0, 1e3, 1e7)
+_KINDS: tuple[RewardKind, ...] = ("human", "sparse")
 _EPISODES = 2
-_HELD_STEPS = 25
 _LEAST_ITERATIONS = 2
 _MOST_ENV_STEPS = 50_000
-_DEPENDS = "a fitness that depends on the state"
 
 
 # ── fitness and rewards ───────────────────────────────────────────────────────────────────────────
@@ -58,14 +48,6 @@ def fitness(subject: Subject) -> None:
     function = subject.fitness()
     for step in subject.sound_steps():
         check_tensor("fitness", function(step.values), (ROWS,), None)
-    reduction = subject.task.fitness_reduction
-    if reduction != "sum" and (value := _constant_fitness(subject)) is not None:
-        raise Nonconforming(
-            _DEPENDS,
-            f"{value:.4g} in every step, whatever its arguments are; with fitness_reduction"
-            f" {reduction!r} every episode has it",
-            "compute it from its arguments",
-        )
 
 
 def human_reward(subject: Subject) -> None:
@@ -82,14 +64,6 @@ def sparse_reward(subject: Subject) -> None:
         total, expected = reward(step.values)[0], function(step.values)
         if torch.allclose(total, expected, rtol=1e-4, atol=1e-6):
             continue
-        if (value := _constant_fitness(subject)) is not None:
-            raise Nonconforming(
-                _DEPENDS,
-                f"the fitness is {value:.4g} whatever its arguments are, and the sparse reward is"
-                " not",
-                "compute the fitness from its arguments: it decides, and the sparse reward is to be"
-                " the same",
-            )
         worst = int((total - expected).abs().argmax())
         raise Nonconforming(
             f"the sparse reward is the fitness: {float(expected[worst]):.6g} in step {index}, row"
@@ -99,32 +73,13 @@ def sparse_reward(subject: Subject) -> None:
         )
 
 
-def _constant_fitness(subject: Subject) -> float | None:
-    """The fitness where it is equal for recorded values and random ones of any size, or None."""
-    function, recorded = subject.fitness(), subject.sound_steps()
-    if not recorded:
-        return None
-    generator = torch.Generator().manual_seed(10)
-    shapes = {name: recorded[-1].values[name].shape[1:] for name in function.arguments}
-    made_up = [
-        {
-            name: scale * torch.randn(_MADE_UP_ROWS, *shape, generator=generator)
-            for name, shape in shapes.items()
-        }
-        for scale in _MADE_UP_SIZES
-    ]
-    values = torch.cat([function(each) for each in (*made_up, *(step.values for step in recorded))])
-    return float(values[0]) if bool((values == values[0]).all()) else None
-
-
-def _reward(subject: Subject, kind: Kind) -> RewardFunction | None:
+def _reward(subject: Subject, kind: RewardKind) -> RewardFunction | None:
     """A baseline, loaded as a training does; None where there is none."""
     source = subject.loaded.reward_source(subject.task, kind)
     return None if source is None else load_reward(baseline(source), subject.cls)
 
 
-def _checked_reward(subject: Subject, kind: Kind) -> RewardFunction | None:
-    """Load and call a baseline as a training does."""
+def _checked_reward(subject: Subject, kind: RewardKind) -> RewardFunction | None:
     try:
         reward = _reward(subject, kind)
         for step in subject.sound_steps() if reward else ():
@@ -145,8 +100,6 @@ def _checked_reward(subject: Subject, kind: Kind) -> RewardFunction | None:
 
 @dataclass
 class Seen:
-    """Values seen in rollouts of a task."""
-
     steps: int = 0
     ended: int = 0
     """Episodes that ended before the time limit."""
@@ -159,7 +112,6 @@ class Seen:
     """Smallest and largest value of each observation's column, and of the fitness."""
 
     def add(self, transition: Transition) -> None:
-        """Add a step of all rows."""
         self.steps += len(transition.terminated)
         self.ended += int(transition.terminated.sum())
         if UNSTABLE_PHYSICS in transition.causes:
@@ -186,24 +138,20 @@ class Seen:
 
 
 def long_episodes(subject: Subject, seen: Seen, seconds: float) -> None:
-    """Nothing turns NaN, infinite or huge in whole episodes of random and of held actions."""
+    """Nothing turns NaN, infinite or huge in whole episodes of random actions."""
     environment, function = seen.watch(subject.make()), subject.fitness()
     generator = torch.Generator().manual_seed(8)
     deadline = time.monotonic() + seconds
     before = copied_variables(environment)
-    held = torch.zeros(ROWS, environment.num_actions)
+    size = ROWS, environment.num_actions
 
     def when(row: int) -> str:
         return f"in step {int(environment.progress_buf[row])} of an episode of random actions"
 
-    for step in range(_EPISODES * environment.max_episode_length):
-        if step % _HELD_STEPS == 0:
-            if time.monotonic() >= deadline:
-                break
-            held = as_choices(environment, torch.randn(held.shape, generator=generator))
-            held = held if environment.action_choices else held.sign()
-        actions = as_choices(environment, torch.randn(held.shape, generator=generator))
-        actions[ROWS // 2 :] = held[ROWS // 2 :]
+    for _ in range(_EPISODES * environment.max_episode_length):
+        if time.monotonic() >= deadline:
+            break
+        actions = as_choices(environment, torch.randn(size, generator=generator))
         transition = environment.advance(actions)
         values = {name: value.clone() for name, value in transition.variables.items()}
         states = {**values, OBSERVATIONS: transition.observations}
@@ -215,21 +163,6 @@ def long_episodes(subject: Subject, seen: Seen, seconds: float) -> None:
     environment.close()
 
 
-class _FitnessAsReward:
-    """A task's own fitness as a reward, where there is no baseline."""
-
-    def __init__(self, fitness: FitnessFunction) -> None:
-        self._fitness = fitness
-        self.arguments = fitness.arguments
-
-    def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
-        def call() -> Result:
-            total = self._fitness(values)
-            return total, {"fitness": total}
-
-        return call
-
-
 def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Note]:
     """A short training runs, and no state that it reaches is NaN, infinite or huge."""
     budget = subject.task.training
@@ -237,10 +170,11 @@ def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Not
     settings = parse_settings(TrainingSettings, values, "the task's training budget")
     wanted = budget.env_steps
     settings = settings.model_copy(update={"env_steps": min(_MOST_ENV_STEPS, wanted)})
-    kinds: tuple[Kind, ...] = ("human", "sparse")
-    found = ((f"{kind} reward", _reward(subject, kind)) for kind in kinds)
-    own: tuple[str, Reward] = ("fitness itself", _FitnessAsReward(subject.fitness()))
-    kind, reward = next(((name, each) for name, each in found if each is not None), own)
+    found = {kind: _reward(subject, kind) for kind in _KINDS}
+    reward = found["human"] or found["sparse"]
+    if reward is None:
+        raise NotApplicable
+    kind = "human reward" if found["human"] else "sparse reward"
     made: list[VecTask] = []
 
     def make(rows: int) -> VecTask:
@@ -313,12 +247,9 @@ def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
     counts_steps = value and seen.ended and subject.task.fitness_reduction == "sum"
     if counts_steps or (not value and seen.trained_fitness):  # else a policy did reach it
         return
-    if _constant_fitness(subject) is not None:
-        what = f"{value:.4g} {where}, and whatever its arguments are"
-        raise Nonconforming(_DEPENDS, what, "compute it from them")
     yield Remark(
         "a fitness that differs between policies",
         f"{value:.4g} {where}",
-        "where no chance policy ever earns any of it, scores cannot tell rewards apart: see whether"
-        " it can be reached, or give it a slope",
+        "compute it from its arguments; where no chance policy ever earns any of it, see whether it"
+        " can be reached, or give it a slope",
     )

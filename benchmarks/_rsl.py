@@ -1,4 +1,4 @@
-"""rsl-rl's PPO (Schwarke et al. 2025), with its own settings and normalised observations."""
+"""rsl-rl's PPO (Schwarke et al. 2025) on our environments, with normalised observations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,8 @@ from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 from torch import Tensor, nn
 
-from eureka_agent.errors import EurekaError
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.training.libraries import layers
-from eureka_agent.training.libraries.rewarded import RewardedEnvironment
-
-HORIZON = 32
-"""Steps of each environment between two updates: the library has no number of its own."""
+from eureka_agent.worker.proof_job import RewardedEnvironment
 
 
 class RewardedRslEnv(VecEnv):
@@ -51,20 +46,6 @@ class RewardedRslEnv(VecEnv):
         return TensorDict({"policy": values}, batch_size=[self.num_envs])
 
 
-def train(
-    rewarded: RewardedEnvironment, settings: TrainingSettings, seed: int
-) -> dict[str, Tensor]:
-    """The last policy. See `train_with`."""
-    if rewarded.environment.action_choices:
-        raise EurekaError(
-            "rsl-rl has no discrete actions, which this environment has", "prove it with sb3"
-        )
-    chosen = settings.model_copy(update={"horizon": HORIZON})
-    runner = made(rewarded, chosen, seed)
-    learn(runner, chosen.updates)
-    return policy_of(runner)
-
-
 def made(
     rewarded: RewardedEnvironment, settings: TrainingSettings, seed: int, **changes: Any
 ) -> OnPolicyRunner:
@@ -83,7 +64,7 @@ def learn(runner: OnPolicyRunner, iterations: int) -> None:
 
 
 def configuration(settings: TrainingSettings) -> dict[str, Any]:
-    """Its form of the settings that `train_with` names, and of the horizon."""
+    """Its form of the networks, the discount, the first action noise and the horizon."""
     network = {
         "class_name": "MLPModel",
         "hidden_dims": list(settings.hidden_sizes),
@@ -101,7 +82,6 @@ def configuration(settings: TrainingSettings) -> dict[str, Any]:
         "obs_groups": {"actor": ["policy"], "critic": ["policy"]},
         "actor": {**network, "distribution_cfg": noise},
         "critic": dict(network),
-        # all else of its PPO is its own, so that a proof has other settings than the search
         "algorithm": {"class_name": "PPO", "gamma": settings.discount},
     }
 
@@ -110,9 +90,13 @@ def policy_of(runner: OnPolicyRunner) -> dict[str, Tensor]:
     """Tensors of its policy in this package's form."""
     actor = runner.alg.get_policy()
     linears = [module for module in actor.mlp.modules() if isinstance(module, nn.Linear)]
+    layers = {}
+    for index, linear in enumerate(linears):
+        layers[f"policy.{index}.weight"] = linear.weight.detach().T.contiguous()
+        layers[f"policy.{index}.bias"] = linear.bias.detach().unsqueeze(0)
     return {
         "observation_mean": actor.obs_normalizer._mean[0],
         "observation_deviation": actor.obs_normalizer._std[0] + actor.obs_normalizer.eps,
         "log_std": actor.distribution.log_std_param.detach(),
-        **layers(linears),
+        **layers,
     }

@@ -1,1 +1,0 @@
-"""Conformance: whether an environment keeps the contract, checked as a training would use it."""

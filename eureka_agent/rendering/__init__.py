@@ -1,1 +1,0 @@
-"""Pictures and videos of an environment's episodes."""

@@ -1,0 +1,156 @@
+"""A video shows the right step at each moment, and episodes that belong together side by side."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+from eureka_agent.simulation.pictures import Picture
+from eureka_agent.worker.film import HEADER_PIXELS, Episode, Gif, Mp4, line, scenes, shown_steps
+
+HELD = 15
+"""Pictures of the last state: half a second at 30 a second."""
+
+
+def episode(length: int, row: int = 0, fitness: float = 1.0) -> Episode:
+    return Episode(
+        title=f"row {row}",
+        row=row,
+        length=length,
+        ended_by="time_out",
+        fitness=np.linspace(0.0, fitness, length),
+    )
+
+
+def test_a_video_runs_in_the_environment_s_own_time() -> None:
+    # 50 steps a second for 10 s: each of 300 pictures 1⅔ steps later
+    steps = list(shown_steps(500, 0.02))
+    assert len(steps) == 300 + HELD
+    assert steps[:7] == [0, 2, 3, 5, 7, 8, 10]
+    assert set(steps[300:]) == {500}
+
+
+def test_slow_steps_are_shown_several_times() -> None:
+    # 20 steps a second: three pictures for two steps
+    steps = list(shown_steps(10, 0.05))
+    assert steps[:15] == [0, 1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8, 9, 9]
+    assert Counter(steps)[10] == HELD
+
+
+def made(*groups: list[Episode], seconds: float = 100.0, unit: str | None = "m"):  # noqa: ANN201
+    return scenes(groups, (64, 64), 0.1, unit=unit, seconds=seconds)
+
+
+def test_the_episodes_of_one_policy_stand_side_by_side() -> None:
+    (scene,) = made([episode(5, 0), episode(9, 1), episode(7, 2)])
+    assert [each.row for each in scene.episodes] == [0, 1, 2]
+    assert scene.steps == 9
+
+
+def test_several_policies_stand_side_by_side_start_by_start() -> None:
+    first, second = [episode(5, 0), episode(9, 1)], [episode(6, 10), episode(4, 11)]
+    found = made(first, second)
+    assert [[each.row for each in scene.episodes] for scene in found] == [[0, 10], [1, 11]]
+    assert [scene.steps for scene in found] == [6, 9]
+
+
+def test_a_longer_episode_is_cut() -> None:
+    (scene,) = made([episode(50), episode(3)], seconds=1.0)
+    assert scene.steps == 10
+    assert list(scene.times())[-1] == 10
+    assert scene.is_under_way(0, 10)
+    assert not scene.is_under_way(1, 4)
+
+
+def test_a_scene_is_as_large_as_its_panels_and_even() -> None:
+    (scene,) = made([episode(5), episode(5)])
+    black = np.zeros((64, 64, 3), dtype=np.uint8)
+    picture = scene.drawn(0, [black, black])
+    # two panels of 64 with a gap of 4, with a line above and below the picture
+    assert picture.shape == (HEADER_PIXELS + 64 + HEADER_PIXELS, 132, 3)
+
+
+def test_a_panel_is_dimmed_after_its_episode_s_end() -> None:
+    (scene,) = made([episode(2), episode(8)])
+    white = np.full((64, 64, 3), 255, dtype=np.uint8)
+    middle = HEADER_PIXELS + 32
+    at_end, later = scene.drawn(2, [white, white]), scene.drawn(3, [white, white])
+    assert at_end[middle, 32, 0] == 255
+    assert later[middle, 32, 0] == 140  # 255 × (1 − 0.45)
+    assert later[middle, 100, 0] == 255
+
+
+def test_the_line_below_tells_time_fitness_and_the_end() -> None:
+    """As the same text in a line by itself; a choice is made without the fitness."""
+    picture = np.zeros((64, 320, 3), dtype=np.uint8)
+    for unit, told in (("m", "0.50 s   fitness 1.00 m"), (None, "0.50 s")):
+        (scene,) = scenes([[episode(5)]], (320, 64), 0.1, unit=unit, seconds=9.0)
+        assert np.array_equal(
+            scene.drawn(5, [picture])[-HEADER_PIXELS:], line(320, told, "time out")
+        )
+        assert np.array_equal(scene.drawn(0, [picture])[-HEADER_PIXELS:], line(320, "0.00 s"))
+
+
+def test_a_long_title_is_cut() -> None:
+    assert line(200, "a_name_" * 30).shape == (HEADER_PIXELS, 200, 3)
+
+
+# ── files as another program reads them ───────────────────────────────────────────────────────────
+
+COLOURS = ((200, 30, 30), (30, 160, 60), (40, 60, 190))
+
+
+def plain(colour: tuple[int, int, int], size: tuple[int, int] = (96, 64)) -> Picture:
+    return np.full((size[1], size[0], 3), colour, dtype=np.uint8)
+
+
+def test_a_video_holds_every_picture_at_its_time(tmp_path: Path) -> None:
+    path = tmp_path / "video.mp4"
+    video = Mp4(path, 30)
+    for colour in COLOURS:
+        for _ in range(10):
+            video.add(plain(colour))
+    video.close()
+    with av.open(str(path)) as container:
+        (stream,) = container.streams.video
+        assert stream.codec_context.name == "h264"
+        assert stream.codec_context.pix_fmt == "yuv420p"  # the one that every browser plays
+        assert stream.average_rate == 30
+        frames = list(container.decode(video=0))
+    assert len(frames) == 30
+    assert frames[15].time == pytest.approx(0.5)
+    for place, colour in ((5, COLOURS[0]), (15, COLOURS[1]), (25, COLOURS[2])):
+        mean = frames[place].to_ndarray(format="rgb24").mean(axis=(0, 1))
+        assert mean == pytest.approx(colour, abs=6)
+
+
+def test_a_browser_can_begin_before_the_video_has_come(tmp_path: Path) -> None:
+    path = tmp_path / "video.mp4"
+    video = Mp4(path, 30)
+    for _ in range(5):
+        video.add(plain(COLOURS[0]))
+    video.close()
+    content = path.read_bytes()
+    assert content.index(b"moov") < content.index(b"mdat")
+
+
+def test_a_gif_is_the_beginning_at_ten_pictures_a_second() -> None:
+    gif = Gif(30, 2.0)
+    for number in range(90):  # 3 s, of which 2 are taken
+        gif.add(plain((2 * number, 0, 0), (1280, 64)))
+    with Image.open(io.BytesIO(gif.content())) as image:
+        assert image.size == (640, 32)
+        assert image.n_frames == 20
+        shades = []
+        for number in range(20):
+            image.seek(number)
+            assert image.info["duration"] == 100
+            shades.append(image.convert("RGB").getpixel((5, 5))[0])
+    # every third picture, each 2 brighter than the one before it
+    assert shades == pytest.approx([6 * number for number in range(20)], abs=2)
