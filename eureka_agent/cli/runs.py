@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import FILE, Command, Number, UsageError
+from eureka_agent.cli.command import Command, Number, UsageError
 from eureka_agent.cli.output import FORMAT, print_json, say
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import FIRST_SEARCH, command
@@ -228,36 +227,20 @@ MOST_PORT = 65_535
 
 @click.command(cls=Command)
 @click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen at. Beyond this machine it needs a password.",
-)
-@click.option(
     "--port",
     type=Number(int, 1, MOST_PORT),
     help="Port to listen at.  [default: 8321, or a free one]",
 )
-@click.option(
-    "--password-file",
-    type=FILE,
-    help="File whose first line is the password.  [default: EUREKA_UI_PASSWORD, else a token]",
-)
-@click.option(
-    "--browser/--no-browser", default=True, help="Open a browser where there is a screen."
-)
-def ui(host: str, port: int | None, password_file: Path | None, browser: bool) -> None:
+def ui(port: int | None) -> None:
     """Show the runs of this machine in a browser, running ones as they grow.
 
     The page prints its address, with a token that lets a browser in. Ctrl-C ends it.
 
     \b
     eureka ui
-    eureka ui --port 9000 --no-browser
+    eureka ui --port 9000
     """
-    from eureka_agent.web.security import read_password
-    from eureka_agent.web.server import access_of, bind, serve
+    from eureka_agent.web.server import bind, serve
 
-    password = read_password(password_file)
-    with bind(host, port) as listening:
-        serve(listening, access_of(listening, host, password), say, browser=browser)
+    with bind(port) as listening:
+        serve(listening, say)

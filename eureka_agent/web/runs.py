@@ -65,12 +65,16 @@ class Reader:
             self._executor.submit(first)
 
     async def __call__(self, function: Callable[[], ResultT]) -> ResultT:
-        """Result of a function that runs on the thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+        """Result of a function that runs on the thread. Raises EurekaError once the server ends."""
+        try:
+            result = asyncio.get_running_loop().run_in_executor(self._executor, function)
+        except RuntimeError:  # the thread takes nothing more
+            raise EurekaError("the server of this page ends", "start it again") from None
+        return await result
 
     def close(self) -> None:
         """End the thread once it has nothing to do."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False)
 
 
 def mark_of(folder: Path) -> Mark | None:
