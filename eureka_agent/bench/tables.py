@@ -15,15 +15,13 @@ from eureka_agent.batch.folder import UNDER_WAY, SearchState
 from eureka_agent.batch.summary import plain_cell
 from eureka_agent.bench.results import Cell, Results
 from eureka_agent.bench.summary import Estimate, MethodSummary, summaries
-from eureka_agent.report.blocks import Block, Document, Grid, Items, NextStep, Section, Words
+from eureka_agent.report.blocks import Block, Document, Grid, Items, Section, Source, Words
 from eureka_agent.text import one_line
 
 _CSV_COLUMNS = (
     *("task", "method", "seed", "state", "mean", "fitness", "normalised", "human", "sparse"),
     *("attempts", "trained", "env_steps", "requests", "env_steps_to_human", "seconds", "message"),
 )
-_SPARE = ("median", "executable", "env steps", "to human level", "requests", "time", "sparse")
-"""Columns that a narrow terminal leaves out."""
 _MOST_NAMES = 6
 _LONGEST_MESSAGE = 300
 
@@ -35,7 +33,7 @@ def document(results: Results, title: str, again: str) -> Document:
         missing += [Words(f"{heading}:"), Items(entries)] if entries else []
     left = (SearchState.FINISHED, SearchState.CANCELLED)
     if any(cell.state not in left for cell in results.cells):
-        missing.append(NextStep("go on with it", again))
+        missing += [Words("This command goes on with it:"), Source(again, language="sh")]
     sections: dict[str, Sequence[Block]] = {
         "Methods": [method_table(summaries(results)), Words(_meaning(results), "muted")],
         "Tasks": [task_table(results)],
@@ -169,4 +167,4 @@ def _without_empty(titles: Sequence[str], rows: Collection[Sequence[str]]) -> Gr
     kept = [place for place in range(len(titles)) if any(row[place] for row in rows)]
     left = tuple(titles[each] for each in kept)
     shown = [tuple(row[each] for each in kept) for row in rows]
-    return Grid(left, shown, numbers=left[1:], spare=_SPARE)
+    return Grid(left, shown, numbers=left[1:])

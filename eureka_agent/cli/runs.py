@@ -205,13 +205,14 @@ def _show_events(word: str, output_format: str) -> None:
 
 
 def _show_cost(report: RunReport, output_format: str) -> None:
-    from eureka_agent.report.ledger import ledger_to_json, render_ledger
-    from eureka_agent.report.terminal import CleanConsole
+    from eureka_agent.report.ledger import ledger_blocks, ledger_to_json
+    from eureka_agent.report.terminal import CleanConsole, render_block
 
     if output_format == "json":
         print_json(ledger_to_json(report.ledger))
     else:
-        CleanConsole().print(render_ledger(report.ledger))
+        for block in ledger_blocks(report.ledger):
+            CleanConsole().print(*render_block(block), "", sep="\n")
 
 
 def _report(word: str, *, in_full: bool, costs: bool = True) -> RunReport:

@@ -142,7 +142,7 @@ def now_values(live: Watched) -> dict[str, Any]:
         "total": progress.trainings_total(state),
         "rows": [(training, curve(training)) for training in chosen],
         "hidden": len(under_way.running) - len(chosen),
-        "awaited": progress.awaited(under_way, live.seconds(), 200),
+        "awaited": progress.awaited(under_way, live.seconds()),
         "account": progress.account(under_way),
         "notices": [notice.text for notice in under_way.notices],
     }

@@ -24,7 +24,6 @@ from eureka_agent.report.blocks import (
     Folded,
     Grid,
     Items,
-    NextStep,
     Quote,
     Section,
     Source,
@@ -68,11 +67,6 @@ def _hashes(texts: tuple[str, ...]) -> str:
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 Link = Callable[[str], str]
 """Address of an attempt by its id; empty for none."""
-
-
-def write_html_report(path: Path, report: RunReport) -> None:
-    """Write the document; an existing one is replaced."""
-    path.write_text(html_report(report), encoding="utf-8")
 
 
 def html_report(report: RunReport) -> str:
@@ -138,9 +132,6 @@ def _block(block: Block, link: Link) -> Markup:
                 for name, text in block.rows.items()
             )
             return Markup('<dl class="facts">{}</dl>').format(Markup().join(rows))
-        case NextStep():
-            step = Markup('<dl class="facts"><dt>next</dt><dd>{}: <code>{}</code></dd></dl>')
-            return step.format(_words(block.advice), _text(block.command))
         case Grid():
             return _grid(block, link) if block.rows else Markup()
         case Source(language="python"):
