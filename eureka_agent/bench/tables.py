@@ -22,6 +22,8 @@ _CSV_COLUMNS = (
     *("task", "method", "seed", "state", "mean", "fitness", "normalised", "human", "sparse"),
     *("attempts", "trained", "env_steps", "requests", "env_steps_to_human", "seconds", "message"),
 )
+_SPARE = ("median", "executable", "env steps", "to human level", "requests", "time", "sparse")
+"""Columns that a narrow terminal leaves out."""
 _MOST_NAMES = 6
 _LONGEST_MESSAGE = 300
 
@@ -167,4 +169,4 @@ def _without_empty(titles: Sequence[str], rows: Collection[Sequence[str]]) -> Gr
     kept = [place for place in range(len(titles)) if any(row[place] for row in rows)]
     left = tuple(titles[each] for each in kept)
     shown = [tuple(row[each] for each in kept) for row in rows]
-    return Grid(left, shown, numbers=left[1:])
+    return Grid(left, shown, numbers=left[1:], spare=_SPARE)

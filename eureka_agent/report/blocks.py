@@ -47,6 +47,8 @@ class Grid:
     """Ids of attempts, one for each row; empty for other rows."""
     numbers: Collection[str] = ()
     """Titles of columns of numbers."""
+    spare: Collection[str] = ()
+    """Titles of columns that a narrow terminal leaves out."""
 
     def id_of(self, place: int) -> str:
         """Id of a row; empty for none."""

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import TextIO
+from typing import IO
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -87,7 +87,7 @@ class PlainLog:
     """Log of entries and progress with the elapsed time, for pipes, CI logs and dumb terminals:
     lines without colour or cursor movement."""
 
-    def __init__(self, file: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, file: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._file = file
         self._clock = clock
         self._watched = Watched(clock)
@@ -136,7 +136,7 @@ class LogFile:
 
     def __init__(self) -> None:
         self._log: PlainLog | None = None
-        self._handle: TextIO | None = None
+        self._handle: IO[str] | None = None
 
     def tick(self) -> None:
         """Write progress where it is due."""

@@ -25,7 +25,6 @@ from eureka_agent.journal.under_way import TrainingUnderWay
 from eureka_agent.records import Attempt
 from eureka_agent.report import progress
 from eureka_agent.report.metric import metric_sentence, same_words
-from eureka_agent.report.progress import FinalRow
 from eureka_agent.report.sparkline import common_scale, sparkline
 
 CURVE_WIDTH, BAR_WIDTH = 12, 8
@@ -39,17 +38,15 @@ def search_panel(state: RunState, now: float, height: int) -> RenderableType:
     if state.started is None:
         return Group(Text("starting", style="dim"), *notices[-1:], *_models(state, now))
     trainings = most_interesting(under_way.running.values())
-    board, finals = progress.leaderboard(state), progress.final_rows(state)
+    board = progress.leaderboard(state)
     # tables have a heading and titles
-    wanted = [len(rows) + 2 if rows else 0 for rows in (trainings, board, finals)]
+    wanted = [len(rows) + 2 if rows else 0 for rows in (trainings, board)]
     parts = [*_header(state), *_budget(state, now), *_models(state, now)]  # a line each
-    given = share_rows(height - len(parts) - len(notices), wanted, [5, 5, 7])
+    given = share_rows(height - len(parts) - len(notices), wanted, [5, 5])
     if given[0] > 2:
         parts += _trainings(state, trainings, given[0] - 2)
     if given[1] > 2:
         parts += _leaderboard(board, given[1] - 2)
-    if given[2] > 2:
-        parts += _finals(state, finals, given[2] - 2)
     return Group(*parts, *notices)
 
 
@@ -206,30 +203,3 @@ def _leaderboard(board: list[Attempt], room: int) -> list[RenderableType]:
             Text(first_finding(attempt), style="dim"),
         )
     return [_heading("leaderboard"), table, *_more(len(board) - len(shown), "attempt")]
-
-
-def _finals(state: RunState, finals: list[FinalRow], room: int) -> list[RenderableType]:
-    """Baselines and finalists with their means over the trained seeds."""
-    shown = finals[: _cut(len(finals), room)]
-    table = _table(
-        *("reward", "fitness", "human-normalised", "seeds"),
-        right=("fitness", "human-normalised"),
-        flexible="seeds",
-    )
-    for row in shown:
-        outcomes = [each.outcome.fitness for each in row.trainings if each.outcome is not None]
-        known = [value for value in outcomes if value is not None]
-        value = wording.number(sum(known) / len(known) if known else None)
-        card = any(each.card for each in row.trainings)
-        normalized, seeds = "", wording.plural(len(row.trainings), "seed")
-        seeds += ", from the card" if card else ""
-        if row.score is not None:
-            value = wording.plus_minus(row.score.mean, row.score.std)
-            normalized = wording.number(row.score.human_normalized)
-            seeds = wording.plural(len(row.score.seeds), "seed")
-            seeds += f", {row.score.origin}" if row.score.origin else ""
-        table.add_row(Text(row.name, style="bold"), Text(value, "green"), normalized, seeds)
-    unit = "1" if state.started is None else state.started.description.fitness_unit
-    unit_note = f" (fitness in {unit})" if unit not in ("1", "") else ""
-    title = f"trained again with fresh seeds{unit_note}"
-    return [_heading(title), table, *_more(len(finals) - len(shown), "reward")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 from eureka_agent import wording
@@ -14,7 +13,7 @@ from eureka_agent.journal.entries import BaseEntry, RunStarted
 from eureka_agent.journal.state import RunState
 from eureka_agent.journal.under_way import UnderWay
 from eureka_agent.ranking import ranked
-from eureka_agent.records import Attempt, FinalTraining, Outcome, RunStatus, Score, Stage
+from eureka_agent.records import Attempt, FinalTraining, Outcome, RunStatus, Stage
 from eureka_agent.report.metric import metric_sentence
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts, is_confirmed
@@ -70,32 +69,6 @@ def attempt_counts(state: RunState) -> dict[str, str]:
 
 
 # ── trainings ─────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class FinalRow:
-    """Final trainings of one reward so far."""
-
-    name: str
-    trainings: tuple[FinalTraining, ...]
-    score: Score | None
-
-
-def final_rows(state: RunState) -> list[FinalRow]:
-    """Baselines, finalists and distributions of parameters; empty before any of them trains."""
-    if state.started is None:
-        return []
-    others = [each for each in state.by_id.values() if not each.is_ranked]
-    made = [*state.trainings(), *(each for one in others for each in _trainings_of(one))]
-    scores = state.under_way.scores
-    if not scores and all(each.card for each in made):
-        return []
-    names = [*_baselines(state), *state.finalists, *(each.id for each in others)]
-    rows = [
-        FinalRow(name, tuple(each for each in made if each.name == name), scores.get(name))
-        for name in names
-    ]
-    return [row for row in rows if row.trainings or row.score]
 
 
 def _trainings_of(attempt: Attempt) -> tuple[FinalTraining, ...]:

@@ -419,13 +419,12 @@ def _attempts(report: RunReport) -> list[Block]:
 def attempts_table(report: RunReport, most: int = MOST_ATTEMPTS) -> list[Block]:
     """The attempts, and what their numbers mean."""
     shown, counted_on = shown_attempts(report, most), report.counted_on
-    titles = ["attempt", "operator", "parents", "stage", report.measure, "seeds"]
+    titles = ["attempt", "operator", "stage", report.measure, "seeds"]
     titles += [*(["counted on"] if counted_on else []), "reason or first finding"]
     rows = [
         [
             attempt.id,
             wording.words(attempt.proposal.operator.value),
-            " ".join(attempt.proposal.parents),
             attempt.stage.value,
             fitness_words(attempt, report.settings.env_steps),
             str(len(attempt.fitness_per_seed) or ""),
@@ -437,7 +436,7 @@ def attempts_table(report: RunReport, most: int = MOST_ATTEMPTS) -> list[Block]:
     best = "" if report.best is None else report.best.id
     numbers = (report.measure, "seeds", "counted on")
     ids = [each.id for each in shown]
-    grid = Grid(titles, rows, best, ids, numbers)
+    grid = Grid(titles, rows, best, ids, numbers, ("seeds", "counted on"))
     if not rows:
         return []
     note = _attempts_note(report)

@@ -12,7 +12,7 @@ from rich.text import Text
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import HTML_REPORT, REPORT
 from eureka_agent.invocation import command, show_command
-from eureka_agent.records import RunStatus, Stage
+from eureka_agent.records import RunStatus
 from eureka_agent.report.blocks import Section
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sections import attempts_table, run_document
@@ -43,15 +43,13 @@ def render_runs(reports: Sequence[RunReport], sizes: Sequence[int] = ()) -> Rend
     table.add_column("run", no_wrap=True, style="bold")
     table.add_column("status", no_wrap=True)
     table.add_column("task", ratio=1)
-    for title in ("trained", "best fitness", "time", *(["size"] if sizes else [])):
+    for title in ("best fitness", "time", *(["size"] if sizes else [])):
         table.add_column(title, justify="right", no_wrap=True)
     for place, report in enumerate(reports):
-        trained = sum(attempt.stage is Stage.TRAINED for attempt in report.attempts)
         table.add_row(
             report.run_name,
             Text(report.status.value, STATUS_STYLES[report.status]),
             Text(one_line(report.sentence, LONGEST_TASK), overflow="ellipsis", no_wrap=True),
-            f"{trained}/{len(report.attempts)}",
             f"{best_fitness(report)} {fitness_mark(report)}".rstrip(),
             wording.duration(report.seconds),
             *([wording.file_size(sizes[place])] if sizes else []),

@@ -105,6 +105,8 @@ class PythonSource:
         )
 
 
+WIDE = 100
+"""Columns from which a table has room for its spare columns."""
 _STYLES = {"": "", "muted": "dim", "strong": "bold", "warn": "yellow"}
 
 
@@ -130,7 +132,7 @@ def render_block(block: Block) -> list[RenderableType]:
             }
             return [facts_grid(texts, "dim")]
         case Grid():
-            return [_table(block)] if block.rows else []
+            return [_Table(block)] if block.rows else []
         case Source(language="python"):
             shown = PythonSource(block.text)
             return [panel(shown, block.title, "none") if block.title else shown]
@@ -152,18 +154,26 @@ def unbroken(text: str, style: str = "") -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
-def _table(grid: Grid) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for place, title in enumerate(grid.titles):
-        last, is_number = place == len(grid.titles) - 1, title in grid.numbers
-        table.add_column(
-            title,
-            style="" if place else "bold",
-            justify="right" if is_number else "left",
-            no_wrap=not last,
-            ratio=1 if last and not is_number else None,
-        )
-    for place, row in enumerate(grid.rows):
-        best = bool(grid.best) and grid.id_of(place) == grid.best
-        table.add_row(*map(Text, row), style="green" if best else "")
-    return table
+class _Table:
+    """A table; a narrow terminal leaves its spare columns out."""
+
+    def __init__(self, grid: Grid) -> None:
+        self._grid = grid
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        grid, wide = self._grid, options.max_width >= WIDE
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        kept = [place for place, title in enumerate(grid.titles) if wide or title not in grid.spare]
+        for place in kept:
+            last, is_number = place == len(grid.titles) - 1, grid.titles[place] in grid.numbers
+            table.add_column(
+                grid.titles[place],
+                style="" if place else "bold",
+                justify="right" if is_number else "left",
+                no_wrap=not last,
+                ratio=1 if last and not is_number else None,
+            )
+        for place, row in enumerate(grid.rows):
+            best = bool(grid.best) and grid.id_of(place) == grid.best
+            table.add_row(*(Text(row[cell]) for cell in kept), style="green" if best else "")
+        yield table

@@ -42,6 +42,7 @@ class LiveRun(Watched):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._follower = Follower(folder, self.see)
+        self.state = self._follower.state
 
     def read_on(self) -> bool:
         """Read new entries; False once no process works on the run. Raises RunFolderError."""

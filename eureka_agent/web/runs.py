@@ -33,8 +33,6 @@ from eureka_agent.search.summary import attempt_of, run_overview
 
 MOST_OPEN = 4
 """Runs that stay open; one of 1,000 attempts takes about 10 MB."""
-MOST_CARDS = 2000
-"""Runs of which the facts of the list stay in memory."""
 
 ResultT = TypeVar("ResultT")
 Card = Mapping[str, Any]
@@ -135,7 +133,7 @@ class OpenRuns:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, OpenRun] = OrderedDict()
-        self._cards: OrderedDict[str, tuple[Mark | None, Card]] = OrderedDict()
+        self._cards: dict[str, tuple[Mark | None, Card]] = {}
 
     def names(self) -> list[str]:
         """Names of all runs, newest first."""
@@ -149,9 +147,6 @@ class OpenRuns:
         if known is None or known[0] != mark:
             known = mark, _card(folder)
             self._cards[name] = known
-        self._cards.move_to_end(name)
-        while len(self._cards) > MOST_CARDS:
-            self._cards.popitem(last=False)
         return known[1]
 
     def use(self, name: str, work: Callable[[OpenRun], ResultT]) -> ResultT:

@@ -105,7 +105,7 @@ class Guard:
             await answer(scope, receive, _with_headers(send))
             return
         static = request.url.path.startswith(OPEN_PATH)
-        await self._app(scope, _bounded(receive), _with_headers(send, static=static))
+        await self._app(scope, bounded(receive), _with_headers(send, static=static))
 
     def _refusal(self, request: Request) -> Response | None:
         """Answer to a request that is not from this server's own pages."""
@@ -178,11 +178,11 @@ def _with_headers(send: Send, *, static: bool = False) -> Send:
     return with_headers
 
 
-def _bounded(receive: Receive) -> Receive:
+def bounded(receive: Receive) -> Receive:
     """Receive a body of at most `MOST_BODY_BYTES`, whatever its length is said to be."""
     size = 0
 
-    async def bounded() -> Message:
+    async def receive_bounded() -> Message:
         nonlocal size
         message = await receive()
         size += len(message.get("body", b""))
@@ -190,4 +190,4 @@ def _bounded(receive: Receive) -> Receive:
             raise HTTPException(413, "\n".join(_TOO_LONG))
         return message
 
-    return bounded
+    return receive_bounded
