@@ -62,7 +62,7 @@ class Served:
     """A real `eureka ui` on a runs folder."""
 
     def __init__(self, runs: Path) -> None:
-        command = [sys.executable, "-m", "eureka_agent.cli.main", "ui", "--no-browser"]
+        command = [sys.executable, "-m", "eureka_agent.cli.main", "ui"]
         self.process = subprocess.Popen(
             command, env={**os.environ, "EUREKA_RUNS": str(runs)}, stdout=subprocess.PIPE, text=True
         )

@@ -53,7 +53,7 @@ def main() -> None:
         sys.exit(f"{run} is not in a folder `runs`: its pictures would show where it lies")
     environment = {name: value for name, value in os.environ.items() if name != "EUREKA_RUNS"}
     served = subprocess.Popen(
-        [sys.executable, "-m", "eureka_agent.cli.main", "ui", "--no-browser"],
+        [sys.executable, "-m", "eureka_agent.cli.main", "ui"],
         env=environment,
         cwd=run.parent.parent,
         stdout=subprocess.PIPE,

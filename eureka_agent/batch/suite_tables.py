@@ -16,7 +16,7 @@ from scipy.stats import trim_mean
 from eureka_agent import wording
 from eureka_agent.batch.folder import UNDER_WAY, SearchState
 from eureka_agent.batch.suite_results import Cell, Results, executable_share
-from eureka_agent.report.blocks import Block, Document, Grid, Items, NextStep, Section, Words
+from eureka_agent.report.blocks import Block, Document, Grid, Items, Section, Words
 from eureka_agent.text import one_line
 
 RESAMPLES = 2000
@@ -159,7 +159,7 @@ def document(results: Results, title: str, again: str) -> Document:
         missing += [Words(f"{heading}:"), Items(entries)] if entries else []
     left = (SearchState.FINISHED, SearchState.CANCELLED)
     if any(cell.state not in left for cell in results.cells):
-        missing.append(NextStep("go on with it", again))
+        missing += [Words("This command goes on with it:"), Source(again, language="sh")]
     sections: dict[str, Sequence[Block]] = {
         "Methods": [method_table(summaries(results)), Words(_meaning(results), "muted")],
         "Tasks": [task_table(results)],

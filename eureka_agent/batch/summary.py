@@ -1,4 +1,4 @@
-"""Summary of a batch: a row for each search, for the terminal and as Markdown and HTML."""
+"""Summary of a batch: a row for each search, for the terminal and as Markdown."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
@@ -21,8 +22,6 @@ from eureka_agent.batch.folder import ENDED, UNDER_WAY, BatchSearch, SearchState
 from eureka_agent.batch.intents import BatchEvent
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import RunStatus, Stage
-from eureka_agent.report.html.document import batch_page
-from eureka_agent.report.live import SteadyLive
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.verdict import best_fitness, fitness_text, why_not_normalized
 from eureka_agent.search.summary import run_overview
@@ -99,8 +98,6 @@ class Summary:
         """Write all summaries. `state`: the batch's state in words."""
         rows, title = self.rows(searches), self._folder.name
         write_text(self._folder / "summary.md", markdown(title, state, rows))
-        page = batch_page(title, state, counts(rows), rows, NUMBERS, by_column, LEGEND)
-        write_text(self._folder / "summary.html", page)
         return rows
 
 
@@ -169,9 +166,8 @@ def cells(row: SummaryRow) -> tuple[str, ...]:
 
 
 def by_column(row: SummaryRow) -> dict[str, str]:
-    """The cells of a page's table by their titles, where the search is the row's head and the task
-    stands elsewhere."""
-    return dict(zip(COLUMNS, cells(row), strict=True)) | {"designer": row.designer}
+    """The cells of a row by their titles."""
+    return dict(zip(COLUMNS, cells(row), strict=True))
 
 
 def markdown(title: str, state: str, rows: Sequence[SummaryRow]) -> str:
@@ -204,8 +200,9 @@ class BatchView:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._live = SteadyLive(Text(), console)
-        self._live.transient = True
+        self._live = Live(
+            console=console, auto_refresh=False, transient=True, vertical_overflow="crop"
+        )
 
     def __enter__(self) -> BatchView:
         if self._console.is_terminal and not self._console.is_dumb_terminal:

@@ -176,7 +176,7 @@ def run_planned(
         raise click.exceptions.Abort from None
     if not as_json:
         list_console().print("", render_rows(rows), sep="\n")
-        say("\n".join(filter(None, (message, f"summary {folder / 'summary.html'}"))))
+        say("\n".join(filter(None, (message, f"summary {folder / 'summary.md'}"))))
     return rows, message
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import FILE, Command, Number, UsageError
+from eureka_agent.cli.command import Command, Number, UsageError
 from eureka_agent.cli.output import FORMAT, print_json, say
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import FIRST_SEARCH, command
@@ -272,13 +272,14 @@ def _show_events(word: str, output_format: str) -> None:
 
 
 def _show_cost(report: RunReport, output_format: str) -> None:
-    from eureka_agent.report.ledger import ledger_to_json, render_ledger
-    from eureka_agent.report.terminal import CleanConsole
+    from eureka_agent.report.ledger import ledger_blocks, ledger_to_json
+    from eureka_agent.report.terminal import CleanConsole, render_block
 
     if output_format == "json":
         print_json(ledger_to_json(report.ledger))
     else:
-        CleanConsole().print(render_ledger(report.ledger))
+        for block in ledger_blocks(report.ledger):
+            CleanConsole().print(*render_block(block), "", sep="\n")
 
 
 def _report(word: str, *, in_full: bool, costs: bool = True) -> RunReport:
@@ -291,36 +292,20 @@ def _report(word: str, *, in_full: bool, costs: bool = True) -> RunReport:
 
 @click.command(cls=Command)
 @click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    help="Address to listen at. Beyond this machine it needs a password.",
-)
-@click.option(
     "--port",
     type=Number(int, 1, 65_535),
     help="Port to listen at.  [default: 8321, or a free one]",
 )
-@click.option(
-    "--password-file",
-    type=FILE,
-    help="File whose first line is the password.  [default: EUREKA_UI_PASSWORD, else a token]",
-)
-@click.option(
-    "--browser/--no-browser", default=True, help="Open a browser where there is a screen."
-)
-def ui(host: str, port: int | None, password_file: Path | None, browser: bool) -> None:
+def ui(port: int | None) -> None:
     """Show the runs of this machine in a browser, running ones as they grow.
 
     The page prints its address, with a token that lets a browser in. Ctrl-C ends it.
 
     \b
     eureka ui
-    eureka ui --port 9000 --no-browser
+    eureka ui --port 9000
     """
-    from eureka_agent.web.security import read_password
-    from eureka_agent.web.server import access_of, bind, serve
+    from eureka_agent.web.server import bind, serve
 
-    password = read_password(password_file)
-    with bind(host, port) as listening:
-        serve(listening, access_of(listening, host, password), say, browser=browser)
+    with bind(port) as listening:
+        serve(listening, say)

@@ -110,7 +110,7 @@ def _quote(text: str) -> list[Block]:
 def _curves(points: Sequence[CurvePoint], unit_note: str) -> list[Block]:
     if not points:
         return []
-    return [DrawingBlock(partial(curve_charts, points, unit_note), curves_text(points))]
+    return [DrawingBlock(partial(curve_charts, points, unit_note)), curves_grid(points)]
 
 
 def _origin(attempt: Attempt, fitness_origin: str) -> list[Block]:
@@ -213,7 +213,7 @@ def source_difference(before: Attempt, after: Attempt) -> Markup:
     return difference_to_parent(first, second) or Markup("The two are equal.")
 
 
-def curves_text(points: Sequence[CurvePoint]) -> str:
+def curves_grid(points: Sequence[CurvePoint]) -> Grid:
     """Sparkline of every curve with its first, last and highest value. The reward and its
     components, which add up to it, have one scale."""
     curves: dict[str, list[float | None]] = {
@@ -225,24 +225,18 @@ def curves_text(points: Sequence[CurvePoint]) -> str:
         curves[f"component {name}"] = [point.components.get(name) for point in points]
     parts = [name for name in curves if name == "reward" or name.startswith("component ")]
     scale = common_scale((curves[name] for name in parts), CURVE_WIDTH)
-    if any(point.action_std is not None for point in points):
-        curves["action std"] = [point.action_std for point in points]
-    else:  # discrete actions
-        curves["entropy"] = [point.entropy for point in points]
-    rows: list[tuple[str, ...]] = [("", "", "first", "last", "highest")]
+    # discrete actions have an entropy alone
+    curves["action std"] = [point.action_std for point in points]
+    curves["entropy"] = [point.entropy for point in points]
+    rows = []
     for name, values in curves.items():
         known = [value for value in values if value is not None]
-        numbers = [known[0], known[-1], max(known)] if known else [None] * 3
-        drawn = sparkline(values, CURVE_WIDTH, scale=scale if name in parts else None)
-        rows.append((name, drawn, *map(wording.number, numbers)))
-    widths = [max(len(row[place]) for row in rows) for place in range(5)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place < 2 else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
+        if known:
+            drawn = sparkline(values, CURVE_WIDTH, scale=scale if name in parts else None)
+            numbers = map(wording.number, (known[0], known[-1], max(known)))
+            rows.append((name, drawn, *numbers))
+    titles = ("curve", "over the training", "first", "last", "highest")
+    return Grid(titles, rows, numbers=titles[2:])
 
 
 def curve_charts(points: Sequence[CurvePoint], unit_note: str) -> Markup:
@@ -284,7 +278,7 @@ def _components(points: Sequence[CurvePoint]) -> list[str]:
 
 
 def _diagnosis(diagnosis: Diagnosis) -> list[Block]:
-    """Findings and components for a browser, and the whole text for a terminal."""
+    """Findings and components of the reward."""
     titles = ("component", "share of the reward", "lowest", "mean", "highest")
     rows = [
         (each.name, f"{100 * each.share:.0f} %", *map(wording.number, values))
@@ -292,19 +286,12 @@ def _diagnosis(diagnosis: Diagnosis) -> list[Block]:
         for values in [(each.minimum, each.mean, each.maximum)]
     ]
     found = [f"{each.code}: {each.message} Try: {each.advice}." for each in diagnosis.findings]
-    text = diagnosis.text.strip()
-    blocks: list[Block] = [
+    told = diagnosis.text.strip()
+    return [
         Items(found) if found else Words("The analyzer found nothing wrong."),
         Grid(titles, rows, numbers=titles[1:]),
-        *([Folded("What the designer is told of it", [Source(text, language="sh")])] * bool(text)),
+        *([Folded("What the designer is told of it", [Source(told, language="sh")])] * bool(told)),
     ]
-
-    def html() -> Markup:
-        from eureka_agent.report.html.document import blocks_html
-
-        return blocks_html(blocks)
-
-    return [DrawingBlock(html, text)]
 
 
 def _episodes(attempt: Attempt, unit_note: str) -> list[Block]:

@@ -36,14 +36,6 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class NextStep:
-    """A command to be pasted into a shell, and why."""
-
-    advice: str
-    command: str
-
-
-@dataclass(frozen=True)
 class Grid:
     """A table; the first cell of a row is its name."""
 
@@ -69,7 +61,7 @@ class Source:
 
     text: str
     title: str = ""
-    language: Literal["python", "sh"] = "python"
+    language: Literal["python", "sh", "text"] = "python"
 
 
 @dataclass(frozen=True)
@@ -89,11 +81,10 @@ class Items:
 
 @dataclass(frozen=True)
 class DrawingBlock:
-    """A chart, a clip or another element for a browser, and the same as text, if it can be told."""
+    """A chart, a clip or another element, which a browser alone shows."""
 
     html: Callable[[], Markup]
-    """Makes the element, which most views do not show."""
-    text: str = ""
+    """Makes the element."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +95,7 @@ class Folded:
     blocks: Sequence[Block]
 
 
-Block: TypeAlias = Words | Facts | NextStep | Grid | Source | Quote | Items | DrawingBlock | Folded
+Block: TypeAlias = Words | Facts | Grid | Source | Quote | Items | DrawingBlock | Folded
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from eureka_agent import wording
 from eureka_agent.cards import Card, CardReward
 from eureka_agent.invocation import command
 from eureka_agent.records import ChannelSpec, Measurements, TaskDescription, VariableSpec
-from eureka_agent.report.sparkline import Scale, common_scale, sparkline
+from eureka_agent.report.sparkline import common_scale, sparkline
 from eureka_agent.report.terminal import facts_grid
 from eureka_agent.value_ranges import column_ranges_text
 from eureka_agent.wording import plural
@@ -160,26 +160,13 @@ def _actions(description: TaskDescription) -> str:
 
 OUTDATED = "old card"
 """Mark of a task whose files have changed since its card was measured."""
-_WIDTH, _BRIEF_WIDTH = 20, 10
+_WIDTH = 10
 """Characters of a learning curve."""
 
 
 def render_card(card: Card, fingerprint: str | None = None) -> RenderableType:
     """The card of a task: both rewards with their learning curves, and what follows.
     `fingerprint`: of the task's files as they are now."""
-    unit = "" if card.unit in ("", "1") else f" ({card.unit})"
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("reward", f"fitness{unit}", "seeds that learn", "env steps to level", "curve"):
-        table.add_column(name, no_wrap=name == "curve")
-    curves, scale = _curves(card, _WIDTH)
-    for name, each in card.rewards.items():
-        table.add_row(
-            name,
-            wording.plus_minus(each.mean, each.std),
-            f"{each.learned} of {len(each.fitness)}",
-            _steps(each),
-            sparkline(curves[name], _WIDTH, scale=scale),
-        )
     budget = "" if card.budget is None else f" (the task has {wording.count(card.budget)})"
     minutes = [f"{value:.2g} min on {device}" for device, value in card.minutes.items()]
     facts = {
@@ -190,6 +177,7 @@ def render_card(card: Card, fingerprint: str | None = None) -> RenderableType:
     }
     if fingerprint not in (None, card.fingerprint):
         facts["note"] = "the environment's files have changed since it was measured"
+    table = _cards_table({card.task: card}, ())
     return Group(Text(f"card of task {card.task}", style="bold"), table, facts_grid(facts))
 
 
@@ -197,24 +185,7 @@ def render_cards(
     cards: Mapping[str, Card | None], outdated: Collection[str], environment: str
 ) -> RenderableType:
     """The cards of an environment's tasks in brief, and how to make those that are missing."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
-    for heading in ("task", "reward", "fitness", "learned", "steps", "curve", "better"):
-        table.add_column(heading, no_wrap=True)
     known = {name: card for name, card in cards.items() if card is not None}
-    for name, card in known.items():
-        _, _, better, _ = card_cells(card, outdated=name in outdated)
-        unit = "" if card.unit in ("", "1") else f" {card.unit}"
-        curves, scale = _curves(card, _BRIEF_WIDTH)
-        for reward, each in card.rewards.items():
-            table.add_row(
-                name if reward == "human" else "",
-                reward,
-                f"{wording.plus_minus(each.mean, each.std)}{unit}",
-                f"{each.learned} of {len(each.fitness)}",
-                _steps(each),
-                sparkline(curves[reward], _BRIEF_WIDTH, scale=scale),
-                better if reward == "human" else "",
-            )
     parts: list[RenderableType] = []
     if known:
         note = (
@@ -222,7 +193,11 @@ def render_cards(
             " seeds (same: neither; open: neither, and both fail to learn it). One in full:"
             f" {command(shlex.join(['envs', environment, '--task']))} NAME"
         )
-        parts += [Text("Cards of the tasks.", style="bold"), table, Text(note, style="dim")]
+        parts += [
+            Text("Cards of the tasks.", style="bold"),
+            _cards_table(known, outdated),
+            Text(note, style="dim"),
+        ]
     if missing := [name for name in cards if name not in known]:
         name = missing[0] if len(missing) == 1 else "NAME"
         measure = command(shlex.join(["envs", "--measure", environment, "--task", name]))
@@ -234,10 +209,27 @@ def render_cards(
     return Group(*parts)
 
 
-def _curves(card: Card, width: int) -> tuple[dict[str, list[float | None]], Scale | None]:
-    """Mean curves by reward, and the scale that they share."""
-    curves = {name: [point.mean for point in each.curve] for name, each in card.rewards.items()}
-    return curves, common_scale(curves.values(), width)
+def _cards_table(cards: Mapping[str, Card], outdated: Collection[str]) -> Table:
+    """Both rewards of each card, with their learning curves on one scale."""
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1, 0, 0))
+    for heading in ("task", "reward", "fitness", "learned", "steps", "curve", "better"):
+        table.add_column(heading, no_wrap=True)
+    for name, card in cards.items():
+        _, _, better, _ = card_cells(card, outdated=name in outdated)
+        unit = "" if card.unit in ("", "1") else f" {card.unit}"
+        curves = {reward: [at.mean for at in each.curve] for reward, each in card.rewards.items()}
+        scale = common_scale(curves.values(), _WIDTH)
+        for reward, each in card.rewards.items():
+            table.add_row(
+                name if reward == "human" else "",
+                reward,
+                f"{wording.plus_minus(each.mean, each.std)}{unit}",
+                f"{each.learned} of {len(each.fitness)}",
+                _steps(each),
+                sparkline(curves[reward], _WIDTH, scale=scale),
+                better if reward == "human" else "",
+            )
+    return table
 
 
 def _steps(reward: CardReward) -> str:

@@ -8,13 +8,10 @@ from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from eureka_agent import wording
 from eureka_agent.journal.entries import Asked
 from eureka_agent.records import Message
+from eureka_agent.report.blocks import Block, Grid, Words
 
 NO_ATTEMPT = "(none)"
 
@@ -42,17 +39,6 @@ class LedgerLine:
     """Sum of the replies' times; requests may overlap."""
     money: Decimal | None
     """US dollars; None where unknown for any request."""
-
-    def cells(self, *, cached: bool = True) -> list[str]:
-        """Numbers for a table, from requests to cost; `cached`: with the cached tokens."""
-        return [
-            f"{self.requests:,}",
-            f"{self.prompt_tokens:,}",
-            *([f"{self.cached_tokens:,}"] if cached else []),
-            f"{self.completion_tokens:,}",
-            wording.duration(self.seconds),
-            wording.money(self.money),
-        ]
 
 
 @dataclass(frozen=True)
@@ -130,46 +116,42 @@ def _place(attempt: str) -> tuple[int, ...]:
 NOTHING_ASKED = Ledger(())
 
 
-def render_ledger(account: Ledger) -> RenderableType:
-    """Tables for `eureka show RUN --cost`."""
-    if account.empty:
-        return Text("no LLM was asked")
-    by_role = _table("who asked", "model", [*account.by_role, account.total])
-    by_attempt = _table("attempt", "", account.by_attempt)
-    parts: list[RenderableType] = [by_role, Text(), by_attempt, Text(), Text(SUMMED_TIME)]
-    note = ""
-    if account.total.batched:
-        requests = wording.plural(account.total.batched, "request")
-        parts += [Text(), Text(f"{requests} came in a batch (--llm-batch), at half the price.")]
-    if account.total.uncounted:
-        note = (
-            f"{wording.plural(account.total.uncounted, 'reply', 'replies')} came without a count of"
-            " tokens: their tokens are not in the sums, and their cost is unknown."
+def ledger_grid(title: str, lines: Sequence[LedgerLine]) -> Grid:
+    """A table of lines, whose names have this title."""
+    numbers = ("requests", "prompt", "of it cached", "reply", "summed time", "cost")
+    rows = [
+        (
+            *(line.name, line.model, f"{line.requests:,}", f"{line.prompt_tokens:,}"),
+            *(f"{line.cached_tokens:,}", f"{line.completion_tokens:,}"),
+            *(wording.duration(line.seconds), wording.money(line.money)),
         )
-    elif account.total.money is None:
-        note = (
+        for line in lines
+    ]
+    return Grid((title, "model", *numbers), rows, numbers=numbers)
+
+
+def ledger_blocks(account: Ledger) -> list[Block]:
+    """Both tables, for `eureka show RUN --cost`."""
+    if account.empty:
+        return [Words("no LLM was asked")]
+    total = account.total
+    notes = [SUMMED_TIME]
+    if total.batched:
+        requests = wording.plural(total.batched, "request")
+        notes.append(f"{requests} came in a batch (--llm-batch), at half the price.")
+    if total.uncounted:
+        replies = wording.plural(total.uncounted, "reply", "replies")
+        notes.append(
+            f"{replies} came without a count of tokens: their tokens are not in the sums, and their"
+            " cost is unknown."
+        )
+    elif total.money is None:
+        notes.append(
             "A cost is unknown where no price of the model is known; --price gives one to a new"
             " search."
         )
-    return Group(*parts, Text(), Text(note)) if note else Group(*parts)
-
-
-def _table(title: str, second: str, lines: Sequence[LedgerLine]) -> Table:
-    table = Table(
-        box=None, pad_edge=False, header_style="bold", show_edge=False, padding=(0, 2, 0, 0)
-    )
-    table.add_column(title, no_wrap=True)
-    if second:
-        table.add_column(second, overflow="fold")
-    cached = any(line.cached_tokens for line in lines)  # else a column of zeros
-    of_cache = ["of it cached"] if cached else []
-    for name in ("requests", "prompt", *of_cache, "reply", "summed time", "cost"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for line in lines:
-        names = [line.name, line.model] if second else [line.name]
-        style = "bold" if line.name == "total" else ""
-        table.add_row(*names, *line.cells(cached=cached), style=style)
-    return table
+    by_role = ledger_grid("who asked", (*account.by_role, total))
+    return [by_role, ledger_grid("attempt", account.by_attempt), Words(" ".join(notes))]
 
 
 def ledger_to_json(account: Ledger) -> dict[str, Any]:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import re
-import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from typing import TextIO
+from typing import IO
 
-from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderResult
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
-from rich.segment import ControlType, Segment
+from rich.segment import Segment
 from rich.text import Text
 
 from eureka_agent.archive.safe_files import open_plain
@@ -21,47 +19,12 @@ from eureka_agent.journal.progress import TrainingProgress
 from eureka_agent.records import RunStatus
 from eureka_agent.report.panels import search_panel
 from eureka_agent.report.progress import Watched, progress_line, told
-from eureka_agent.report.terminal import CleanConsole
 from eureka_agent.text import printable
 
-BEGIN_UPDATE, END_UPDATE = "\x1b[?2026h", "\x1b[?2026l"
-"""Synchronised output (mode 2026): a terminal that knows it never shows half a picture."""
 PROGRESS_INTERVAL_S = 60.0
 """Seconds between two lines of progress."""
 SHORT_INTERVAL_S = 10.0
-"""The same in the first minute, and after a change of what runs."""
-LINE_WIDTH = 160
-TIME_WIDTH = len("[    0.0 s] ")
-_CODE = re.compile("`[^`]*`")
-_ASCII = str.maketrans({"·": "-", "–": "-", "─": "-", "━": "#", "…": "~", "±": "~", "−": "-"})
-"""Replacements of one cell each for an ASCII terminal."""
-
-
-def to_ascii(text: str) -> str:
-    """`text` in ASCII; a character without a replacement becomes a question mark."""
-    return text.translate(_ASCII).encode("ascii", "replace").decode("ascii")
-
-
-class _Command:
-    """A control sequence as something that rich prints."""
-
-    def __init__(self, sequence: str) -> None:
-        # any of rich's control codes marks it as no text
-        self._segment = Segment(sequence, None, [(ControlType.HOME,)])
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield self._segment
-
-
-class SteadyLive(Live):
-    """A live display in synchronised output, which is drawn when it is asked for."""
-
-    def __init__(self, picture: ConsoleRenderable, console: Console) -> None:
-        super().__init__(picture, console=console, auto_refresh=False, vertical_overflow="crop")
-
-    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        shown = super().process_renderables(renderables)
-        return [_Command(BEGIN_UPDATE), *shown, _Command(END_UPDATE)]
+"""The same after a change of what runs."""
 
 
 class LiveView:
@@ -73,7 +36,10 @@ class LiveView:
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._watched = Watched(clock)
         self._console = console
-        self._live = SteadyLive(self, console)
+        self._live = self._new_live()
+
+    def _new_live(self) -> Live:
+        return Live(self, console=self._console, auto_refresh=False, vertical_overflow="crop")
 
     def __call__(self, entry: BaseEntry) -> None:
         self._watched.see(entry)
@@ -103,17 +69,15 @@ class LiveView:
             yield
         finally:
             # a used display would erase the output of the block
-            self._live = SteadyLive(self, self._console)
+            self._live = self._new_live()
             self._live.start()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         # without a line for the cursor and one for the last line feed the title would scroll away
-        width, height = options.max_width, (options.height or console.height) - 2
-        state, now, ascii_only = self._watched.state, self._watched.seconds(), options.ascii_only
-        picture = search_panel(state, now, width, height, ascii_only=ascii_only)
+        height = (options.height or console.height) - 2
+        picture = search_panel(self._watched.state, self._watched.seconds(), height)
         for line in console.render_lines(picture, options, pad=False)[:height]:
-            for segment in line:
-                yield Segment(to_ascii(segment.text), segment.style) if ascii_only else segment
+            yield from line
             yield Segment.line()
         # the cursor waits on an empty line, so that a terminal's ^C wraps no line of the picture
         yield Segment.line()
@@ -123,12 +87,11 @@ class PlainLog:
     """Log of entries and progress with the elapsed time, for pipes, CI logs and dumb terminals:
     lines without colour or cursor movement."""
 
-    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
-        self._console = console
+    def __init__(self, file: IO[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._file = file
         self._clock = clock
         self._watched = Watched(clock)
-        self._first: float | None = None
-        self._last = 0.0
+        self._last: float | None = None
         self._last_counts: tuple[int, ...] = ()
 
     def __enter__(self) -> PlainLog:
@@ -151,34 +114,21 @@ class PlainLog:
     def tick(self) -> None:
         """Write progress where it is due; called every second, since waits have no entries."""
         now, state = self._clock(), self._watched.state
-        if self._first is None:
-            self._first = self._last = now
+        if self._last is None:
+            self._last = now
         since = now - self._last
         if self._watched.has_ended or since < SHORT_INTERVAL_S:
             return
         under_way = state.under_way
         counts = (len(under_way.running), len(under_way.queued), len(under_way.requests))
-        in_first_minute = now - self._first <= PROGRESS_INTERVAL_S
-        if in_first_minute or counts != self._last_counts or since >= PROGRESS_INTERVAL_S:
+        if counts != self._last_counts or since >= PROGRESS_INTERVAL_S:
             self._last, self._last_counts = now, counts
-            self._write(progress_line(state, self._watched.seconds(), LINE_WIDTH - TIME_WIDTH))
+            self._write(progress_line(state, self._watched.seconds()))
 
     def _write(self, text: str) -> None:
-        """Write text in lines that all begin with the time; code in it is not wrapped."""
-        begin = f"[{self._watched.seconds():7.1f} s] "
-        whole = " ".join(printable(text).split())
-        lines = textwrap.wrap(
-            _CODE.sub(lambda code: code[0].replace(" ", "\0"), whole),
-            LINE_WIDTH,
-            initial_indent=begin,
-            subsequent_indent=f"{begin}  ",
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        written = "".join(f"{line}\n" for line in lines).replace("\0", " ")
-        is_unicode = self._console.encoding.startswith("utf")
-        self._console.file.write(written if is_unicode else to_ascii(written))
-        self._console.file.flush()
+        line = " ".join(printable(text).split())
+        self._file.write(f"[{self._watched.seconds():7.1f} s] {line}\n")
+        self._file.flush()
 
 
 class LogFile:
@@ -186,7 +136,7 @@ class LogFile:
 
     def __init__(self) -> None:
         self._log: PlainLog | None = None
-        self._handle: TextIO | None = None
+        self._handle: IO[str] | None = None
 
     def tick(self) -> None:
         """Write progress where it is due."""
@@ -201,7 +151,7 @@ class LogFile:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
                 log = open_plain(entry.run_folder / "log.txt", flags)
                 self._handle = os.fdopen(log, "a", encoding="utf-8")
-                self._log = PlainLog(CleanConsole(file=self._handle, width=160, no_color=True))
+                self._log = PlainLog(self._handle)
             if self._log is not None:
                 self._log(entry)
             if isinstance(entry, RunEnded) and self._handle is not None:
@@ -215,4 +165,4 @@ def progress_view(
     """Live view on a terminal, plain log elsewhere (a pipe, a CI log)."""
     if console.is_terminal and not console.is_dumb_terminal:
         return LiveView(console, clock)
-    return PlainLog(console, clock)
+    return PlainLog(console.file, clock)

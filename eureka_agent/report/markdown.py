@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
 from eureka_agent.report.blocks import (
     Block,
@@ -13,7 +11,6 @@ from eureka_agent.report.blocks import (
     Folded,
     Grid,
     Items,
-    NextStep,
     Quote,
     Section,
     Source,
@@ -21,11 +18,6 @@ from eureka_agent.report.blocks import (
 )
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sections import run_document
-
-
-def write_report(path: Path, report: RunReport) -> None:
-    """Write the report; an existing one is replaced."""
-    path.write_text(markdown(report), encoding="utf-8")
 
 
 def markdown(report: RunReport) -> str:
@@ -51,9 +43,7 @@ def _block(block: Block) -> str:
             return f"**{_words(block.text)}**" if block.style == "strong" else _words(block.text)
         case Facts():
             return "\n".join(f"- **{name}**: {_words(text)}" for name, text in block.rows.items())
-        case NextStep():
-            return f"- **next**: {_words(block.advice)}: {code(block.command)}"
-        case Grid(rows=[]) | Folded():
+        case Grid(rows=[]) | DrawingBlock() | Folded():
             return ""
         case Grid():
             rows = [
@@ -70,8 +60,6 @@ def _block(block: Block) -> str:
             return f"{title}{quoted(block.text)}"
         case Items():
             return "\n".join(f"- {_words(line)}" for line in block.lines)
-        case DrawingBlock():
-            return fenced(block.text) if block.text else ""
 
 
 def _words(text: str) -> str:

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from eureka_agent import wording
 from eureka_agent.attempt_words import (
-    discard_reason,
     episode_length,
     first_finding,
     measure_of,
@@ -23,42 +22,31 @@ from eureka_agent.attempt_words import (
 from eureka_agent.journal.entries import Notice
 from eureka_agent.journal.state import RunState
 from eureka_agent.journal.under_way import TrainingUnderWay
-from eureka_agent.records import Attempt, Stage
+from eureka_agent.records import Attempt
 from eureka_agent.report import progress
 from eureka_agent.report.metric import metric_sentence, same_words
-from eureka_agent.report.progress import FinalRow
 from eureka_agent.report.sparkline import common_scale, sparkline
 
-WIDE = 100
-"""Columns from which tables have their extra columns."""
-MOST_DISCARDED = 4
+CURVE_WIDTH, BAR_WIDTH = 12, 8
 MOST_NOTICES = 2
 
 
-def search_panel(
-    state: RunState, now: float, width: int, height: int, *, ascii_only: bool = False
-) -> RenderableType:
-    """The picture for so many columns and lines. `now`: seconds of the run."""
+def search_panel(state: RunState, now: float, height: int) -> RenderableType:
+    """The picture for so many lines. `now`: seconds of the run."""
     under_way = state.under_way
     notices = [_notice(each) for each in list(under_way.notices)[-MOST_NOTICES:]]
     if state.started is None:
-        return Group(Text("starting", style="dim"), *notices[-1:], *_models(state, now, width))
+        return Group(Text("starting", style="dim"), *notices[-1:], *_models(state, now))
     trainings = most_interesting(under_way.running.values())
-    board, finals = progress.leaderboard(state), progress.final_rows(state)
-    discarded = progress.discarded(state, MOST_DISCARDED)
+    board = progress.leaderboard(state)
     # tables have a heading and titles
-    wanted = [len(rows) + 2 if rows else 0 for rows in (trainings, board, finals)]
-    wanted += [len(discarded) + 1 if discarded else 0]
-    parts = [*_header(state), *_budget(state, now), *_models(state, now, width)]  # a line each
-    given = share_rows(height - len(parts) - len(notices), wanted, [5, 5, 7, 2])
+    wanted = [len(rows) + 2 if rows else 0 for rows in (trainings, board)]
+    parts = [*_header(state), *_budget(state, now), *_models(state, now)]  # a line each
+    given = share_rows(height - len(parts) - len(notices), wanted, [5, 5])
     if given[0] > 2:
-        parts += _trainings(state, trainings, given[0] - 2, width, ascii_only=ascii_only)
+        parts += _trainings(state, trainings, given[0] - 2)
     if given[1] > 2:
-        parts += _leaderboard(board, given[1] - 2, wide=width >= WIDE)
-    if given[2] > 2:
-        parts += _finals(state, finals, given[2] - 2)
-    if given[3] > 1:
-        parts += _discarded(discarded[: given[3] - 1])
+        parts += _leaderboard(board, given[1] - 2)
     return Group(*parts, *notices)
 
 
@@ -131,10 +119,10 @@ def _budget(state: RunState, now: float) -> list[RenderableType]:
     return [head, _one_line(" · ".join(filter(None, parts))), bar]
 
 
-def _models(state: RunState, now: float, width: int) -> list[RenderableType]:
+def _models(state: RunState, now: float) -> list[RenderableType]:
     """Account of the requests to models, and the awaited replies; nothing offline."""
     account = progress.account(state.under_way)
-    awaited = progress.awaited(state.under_way, now, width)
+    awaited = progress.awaited(state.under_way, now)
     lines = [_one_line(f"models: {account}")] if account else []
     return [*lines, *([_one_line(awaited, "cyan")] if awaited else [])]
 
@@ -166,15 +154,12 @@ def _cut(rows: int, room: int) -> int:
     return rows if rows <= room else max(0, room - 1)
 
 
-def _trainings(
-    state: RunState, best: list[TrainingUnderWay], room: int, width: int, *, ascii_only: bool
-) -> list[RenderableType]:
+def _trainings(state: RunState, best: list[TrainingUnderWay], room: int) -> list[RenderableType]:
     """Running trainings with their curves, in the order of their starts."""
     chosen = {each.job for each in best[: _cut(len(best), room)]}
     shown = [each for each in state.under_way.running.values() if each.job in chosen]
     steps = state.settings.env_steps if state.settings is not None else 1
-    curve = 24 if width >= WIDE else 12
-    scale = common_scale((each.history.values for each in shown), curve)
+    scale = common_scale((each.history.values for each in shown), CURVE_WIDTH)
     table = _table(
         *("candidate", "role", "fitness", "fitness curve", "", "env steps"),
         right=("fitness", "env steps"),
@@ -186,11 +171,8 @@ def _trainings(
             Text(each.label, style="bold"),
             wording.words(each.role),
             wording.number(each.fitness),
-            Text(
-                sparkline(each.history.values, curve, scale=scale, ascii_only=ascii_only),
-                style="cyan",
-            ),
-            ProgressBar(1.0, share, width=20 if width >= WIDE else 8),
+            Text(sparkline(each.history.values, CURVE_WIDTH, scale=scale), style="cyan"),
+            ProgressBar(1.0, share, width=BAR_WIDTH),
             f"{wording.count(each.env_steps)} {share:4.0%}",
         )
     queued = len(state.under_way.queued)
@@ -199,7 +181,7 @@ def _trainings(
     return [_heading(title), table, *_more(len(best) - len(shown), "training")]
 
 
-def _leaderboard(board: list[Attempt], room: int, *, wide: bool) -> list[RenderableType]:
+def _leaderboard(board: list[Attempt], room: int) -> list[RenderableType]:
     """Best attempts so far."""
     shown = board[: _cut(len(board), room)]
     measure, says = measure_of(shown), "what the analyzer says"
@@ -210,52 +192,14 @@ def _leaderboard(board: list[Attempt], room: int, *, wide: bool) -> list[Rendera
         flexible=says,
     )
     for rank, attempt in enumerate(shown, start=1):
-        operator, length = attempt.proposal.operator.value, episode_length(attempt)
+        length = episode_length(attempt)
         table.add_row(
             str(rank),
             Text(attempt.id, style="bold"),
-            wording.words(operator) if wide else operator.split("_")[0],
+            wording.words(attempt.proposal.operator.value),
             Text(merit_words(attempt), style="green"),
             str(len(attempt.fitness_per_seed)),
             wording.MISSING if length is None else f"{length:.0f}",
             Text(first_finding(attempt), style="dim"),
         )
     return [_heading("leaderboard"), table, *_more(len(board) - len(shown), "attempt")]
-
-
-def _finals(state: RunState, finals: list[FinalRow], room: int) -> list[RenderableType]:
-    """Baselines and finalists with their means over the trained seeds."""
-    shown = finals[: _cut(len(finals), room)]
-    table = _table(
-        *("reward", "fitness", "human-normalised", "seeds"),
-        right=("fitness", "human-normalised"),
-        flexible="seeds",
-    )
-    for row in shown:
-        outcomes = [each.outcome.fitness for each in row.trainings if each.outcome is not None]
-        known = [value for value in outcomes if value is not None]
-        value = wording.number(sum(known) / len(known) if known else None)
-        normalized, seeds = "", f"{len(row.trainings)} of {row.planned} seeds"
-        if row.score is not None:
-            value = wording.plus_minus(row.score.mean, row.score.std)
-            normalized = wording.number(row.score.human_normalized)
-            seeds = wording.plural(len(row.score.seeds), "seed")
-            seeds += f", {row.score.origin}" if row.score.origin else ""
-        elif not row.planned:
-            seeds = "from the card"
-        table.add_row(Text(row.name, style="bold"), Text(value, "green"), normalized, seeds)
-    unit = "1" if state.started is None else state.started.description.fitness_unit
-    unit_note = f" (fitness in {unit})" if unit not in ("1", "") else ""
-    title = f"trained again with fresh seeds{unit_note}"
-    return [_heading(title), table, *_more(len(finals) - len(shown), "reward")]
-
-
-def _discarded(attempts: list[Attempt]) -> list[RenderableType]:
-    """Last discarded attempts with their reasons; the head has their number."""
-    styles = {Stage.REJECTED: "red", Stage.FAILED: "yellow"}
-    lines = []
-    for each in attempts:
-        line = _one_line(discard_reason(each))
-        name = Text(f"  {each.id:<10} ", styles.get(each.stage, "dim"))
-        lines.append(Text.assemble(name, line, no_wrap=True, overflow="ellipsis"))
-    return [_heading("discarded"), *lines]

@@ -5,23 +5,20 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 from eureka_agent import wording
 from eureka_agent.feedback.standing import with_strengths
 from eureka_agent.journal.entries import BaseEntry, RunStarted
 from eureka_agent.journal.state import RunState
-from eureka_agent.journal.under_way import TrainingUnderWay, UnderWay
+from eureka_agent.journal.under_way import UnderWay
 from eureka_agent.ranking import ranked
-from eureka_agent.records import BASELINES, Attempt, FinalTraining, Outcome, RunStatus, Score, Stage
+from eureka_agent.records import Attempt, FinalTraining, Outcome, RunStatus, Stage
 from eureka_agent.report.metric import metric_sentence
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts, is_confirmed
 
 TRAINING_ENDED = (Stage.TRAINED, Stage.FAILED)
-DISCARDED = (Stage.REJECTED, Stage.FAILED)
-_REVISION = "revision"
 _PLURALS = {"analysis": "analyses", "fitness": "fitnesses"}
 
 
@@ -59,11 +56,6 @@ def leaderboard(state: RunState) -> list[Attempt]:
     return ranked(with_strengths(state.attempts(), state.feedback))
 
 
-def discarded(state: RunState, most: int) -> list[Attempt]:
-    """Last discarded attempts, the latest first."""
-    return [each for each in reversed(state.by_id.values()) if each.stage in DISCARDED][:most]
-
-
 def attempt_counts(state: RunState) -> dict[str, str]:
     """`16 proposals`, `2 thrown out by the critic`, each by its name, without those of 0."""
     stages = Counter(each.stage for each in state.by_id.values() if each.is_ranked)
@@ -79,43 +71,6 @@ def attempt_counts(state: RunState) -> dict[str, str]:
 # ── trainings ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True)
-class FinalRow:
-    """Final trainings of one reward so far."""
-
-    name: str
-    trainings: tuple[FinalTraining, ...]
-    planned: int
-    """Trainings that it is to have as far as is known; 0 for scores from a card."""
-    score: Score | None
-
-
-def final_rows(state: RunState) -> list[FinalRow]:
-    """Baselines, finalists and distributions of parameters; empty before any of them trains."""
-    settings = state.settings
-    if settings is None:
-        return []
-    waiting = Counter(each.label for each in _waiting(state.under_way, "final", *BASELINES))
-    names = [*_baselines(state), *state.finalists] if state.started is not None else []
-    rows = []
-    for name in names:
-        known = tuple(each for each in state.trainings() if each.name == name)
-        planned = len([each for each in known if not each.card]) + waiting[name]
-        planned = max(planned, *(each.seeds.get(name, 0) for each in state.final_rounds), 0)
-        if name in BASELINES and not any(each.card for each in known):
-            planned = max(planned, settings.seeds_of_baselines)
-        rows.append(FinalRow(name, known, planned, state.under_way.scores.get(name)))
-    for attempt in state.by_id.values():
-        if not attempt.is_ranked and (made := _trainings_of(attempt)):
-            rows.append(FinalRow(attempt.id, made, settings.seeds_of_randomised, None))
-    begun = (
-        waiting
-        or state.under_way.scores
-        or any(each for row in rows for each in row.trainings if not each.card)
-    )
-    return rows if begun else []
-
-
 def _trainings_of(attempt: Attempt) -> tuple[FinalTraining, ...]:
     """Trainings of an attempt that ended, those that confirm it included."""
     return tuple(
@@ -129,11 +84,6 @@ def _baselines(state: RunState) -> tuple[str, ...]:
     assert state.started is not None
     trains = state.started.settings.trains_baselines
     return tuple(state.started.description.baselines) if trains else ()
-
-
-def _waiting(under_way: UnderWay, *kinds: str) -> list[TrainingUnderWay]:
-    trainings = chain(under_way.running.values(), under_way.queued.values())
-    return [each for each in trainings if each.kind in kinds]
 
 
 def trainings_done(state: RunState) -> int:
@@ -283,51 +233,24 @@ def account(under_way: UnderWay) -> str:
     return " · ".join(parts)
 
 
-def awaited(under_way: UnderWay, now: float, width: int) -> str:
-    """`2 replies awaited for 0:42: design of 2-03, 2-04`, or numbers for a small `width`; for
-    batches `7 requests wait in a batch of openai/gpt-5, since 12 min`."""
-    if under_way.batches:
-        return _in_batches(under_way, now)
-    if not under_way.requests:
-        return ""
-    pending = under_way.requests.values()
-    longest = wording.clock_time(max(now - since for _, since in pending))
-    head = f"{wording.plural(len(pending), 'reply', 'replies')} awaited for {longest}"
-    groups: dict[str, list[str]] = {}
-    for request, _ in pending:
-        what, _, attempt = request.purpose.replace(" of ", " ").partition(" ")
-        groups.setdefault(what, []).append(attempt)
-    named = "; ".join(_named(what, attempts) for what, attempts in groups.items())
-    if len(head) + 2 + len(named) <= width:
-        return f"{head}: {named}"
-    numbers = (
-        wording.plural(len(attempts), what, _PLURALS.get(what, ""))
-        for what, attempts in groups.items()
-    )
-    return f"{head}: {', '.join(numbers)}"
-
-
-def _in_batches(under_way: UnderWay, now: float) -> str:
-    parts, batches = [], under_way.batches.values()
-    for model in dict.fromkeys(batch.model for batch, _ in batches):
-        theirs = [each for each in batches if each[0].model == model]
-        requests = sum(batch.requests for batch, _ in theirs)
-        wait = "waits" if requests == 1 else "wait"
-        where = "a batch" if len(theirs) == 1 else f"{len(theirs)} batches"
-        since = wording.rough_duration(now - min(since for _, since in theirs))
-        what = wording.plural(requests, "request")
-        parts.append(f"{what} {wait} in {where} of {model}, since {since}")
-    others = len(under_way.requests) - sum(batch.requests for batch, _ in batches)
-    if others > 0:
-        parts.append(f"{wording.plural(others, 'other reply', 'other replies')} awaited")
+def awaited(under_way: UnderWay, now: float) -> str:
+    """`3 replies awaited for 0:42: 2 designs, 1 review`, then each batch of requests that is
+    awaited; empty for none."""
+    batches = under_way.batches.values()
+    parts = [
+        f"a batch of {wording.plural(batch.requests, 'request')} to {batch.model} awaited for"
+        f" {wording.rough_duration(now - since)}"
+        for batch, since in batches
+    ]
+    number = len(under_way.requests) - sum(batch.requests for batch, _ in batches)
+    if number > 0:
+        pending = under_way.requests.values()
+        longest = wording.clock_time(max(now - since for _, since in pending))
+        kinds = Counter(request.purpose.partition(" ")[0] for request, _ in pending)
+        named = (wording.plural(many, kind, _PLURALS.get(kind, "")) for kind, many in kinds.items())
+        head = f"{wording.plural(number, 'reply', 'replies')} awaited for {longest}"
+        parts.insert(0, head if batches else f"{head}: {', '.join(named)}")
     return "; ".join(parts)
-
-
-def _named(what: str, attempts: list[str]) -> str:
-    """`design of 2-03, 2-04`."""
-    names = ", ".join(filter(None, attempts))
-    between = " " if what == _REVISION else " of "
-    return f"{what}{between}{names}" if names else what
 
 
 # ── lines ─────────────────────────────────────────────────────────────────────────────────────────
@@ -341,31 +264,22 @@ def told(entry: BaseEntry, state: RunState) -> list[str]:
     return [line for line in lines if line]
 
 
-def progress_line(state: RunState, now: float, room: int) -> str:
-    """Progress in one line of `room` characters: trainings, waits, env steps and time; empty before
-    anything began."""
+def progress_line(state: RunState, now: float) -> str:
+    """Progress in one line: trainings, env steps, time and waits; empty before anything began."""
     under_way = state.under_way
+    waits = awaited(under_way, now)
     if state.started is None:
-        return awaited(under_way, now, room)
+        return waits
     rate, left = under_way.steps_per_second, seconds_left(state, now)
     running, queued = len(under_way.running), len(under_way.queued)
     idle = phase(state) if all_trained(state) else "nothing is training"
     total = wording.count(env_steps_total(state))
-    steps = f"{wording.count(env_steps_done(state))} of {total} env steps"
-    parts = [
+    parts = (
         f"{wording.plural(running, 'training')} running" if running else idle,
         f"{queued} waiting" if queued else "",
         f"{trainings_done(state)} of {trainings_total(state)} done",
-        steps,
+        f"{wording.count(env_steps_done(state))} of {total} env steps",
         f"{wording.count(rate)} steps/s" if rate is not None else "",
         f"about {wording.duration(left)} left{then(state)}" if left is not None else "",
-    ]
-    shortest = awaited(under_way, now, 0)
-    if shortest and len(_line(parts)) + 2 + len(shortest) > room:
-        parts.remove(steps)
-    waits = awaited(under_way, now, room - len(_line(parts)) - 2)
-    return f"{_line(parts)}; {waits}" if waits else _line(parts)
-
-
-def _line(parts: list[str]) -> str:
-    return ", ".join(filter(None, parts))
+    )
+    return "; ".join(filter(None, (", ".join(filter(None, parts)), waits)))

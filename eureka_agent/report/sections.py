@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import os
 import shlex
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
 from markupsafe import Markup
 
 from eureka_agent import wording
-from eureka_agent.archive.artefacts import BEST, HTML_REPORT, VIDEO
+from eureka_agent.archive.artefacts import BEST, VIDEO
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.attempt_words import (
     discard_reason,
@@ -39,7 +38,6 @@ from eureka_agent.report.blocks import (
     Folded,
     Grid,
     Items,
-    NextStep,
     Quote,
     Section,
     Source,
@@ -51,25 +49,23 @@ from eureka_agent.report.html.charts import (
     learning_curves,
     scores_with_error_bars,
 )
-from eureka_agent.report.html.lineage import draw, lineage
 from eureka_agent.report.html.source import difference_to_parent
 from eureka_agent.report.html.training_curves import final_curves, search_curves
-from eureka_agent.report.ledger import SUMMED_TIME
+from eureka_agent.report.ledger import SUMMED_TIME, ledger_grid
+from eureka_agent.report.lineage import lineage
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.randomisation import randomisation_blocks
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.sparkline import sparkline
 from eureka_agent.report.verdict import verdict
 from eureka_agent.text import one_line
 
 MOST_ATTEMPTS = 100
 """Attempts in the table."""
-MOST_EXAMPLES = 10
+MOST_EXAMPLES = 20
 """Groups of what failed."""
 LONGEST_REASON = 400
 LARGEST_CLIP = 8 << 20
 """Bytes of a clip that a document holds."""
-CURVE_WIDTH = 40
 CURVES_NOTE = (
     "Fitness with exploration noise. A line is the mean over the trainings of a reward. A band, of"
     " the best and of the baselines, is ± the standard deviation of their trainings."
@@ -100,7 +96,6 @@ def run_document(report: RunReport) -> Document:
         "attempts": ("All attempts", _attempts),
         "cost": ("Cost and time", _cost),
         "reproduce": ("How to reproduce it", _reproduce),
-        "files": ("Where the files are", _files),
     }
     return Document(
         wording.title(report.sentence),
@@ -123,7 +118,7 @@ def _head(report: RunReport) -> list[Words]:
 
 def _verdict(report: RunReport) -> list[Block]:
     found = verdict(report)
-    return [Facts(found.lines(), "best"), NextStep(found.advice, found.command)]
+    return [Facts(found.lines(), "best"), Source(found.command, language="sh")]
 
 
 def _written_fitness(report: RunReport) -> list[Block]:
@@ -260,12 +255,6 @@ def _training(report: RunReport) -> list[Block]:
             )
         else:
             blocks.append(Words(f"The analyzer found nothing wrong in its {training}."))
-        values = [value for value in diagnosis.fitness_values if value is not None]
-        if values and report.is_measured:
-            curve = sparkline(diagnosis.fitness_values, CURVE_WIDTH)
-            first, last, highest = map(wording.number, (values[0], values[-1], max(values)))
-            told = f"`{curve}` from {first} to {last}, highest {highest}"
-            blocks.append(Words(f"Fitness over it, with exploration noise: {told}."))
     if best.outcome is not None and best.outcome.evaluation_episodes:
         blocks.append(Words(_episodes(report, best, training)))
     if best.analysis.strip():
@@ -366,58 +355,39 @@ def _curves(report: RunReport) -> list[Block]:
 def _lineage(report: RunReport) -> list[Block]:
     if len(report.all_attempts) < 2:
         return []
-    drawn = lineage(report.all_attempts, "" if report.best is None else report.best.id)
-    shown = {each.id for each in shown_attempts(report)}
-
-    def drawing() -> Markup:
-        unit = report.merit_unit_note
-        return draw(drawn, unit, lambda name: f"#attempt-{name}" if name in shown else "")
-
-    return [Words(lineage_note(drawn.left_out), "muted"), DrawingBlock(drawing)]
-
-
-def lineage_note(left_out: int) -> str:
-    """Sentences on a drawing of the lineage."""
-    note = (
-        "Which attempt was made from which, by iteration. The bold line leads to the best one; a"
-        " dashed line comes from a second parent. Red attempts have no fitness."
-    )
-    more = f" {left_out:,} other attempts are left out: shown are the best with their ancestors."
-    return note + (more if left_out else "")
+    best = "" if report.best is None else report.best.id
+    unit = report.merit_unit_note.replace(" (", " ").rstrip(")")
+    tree, left_out = lineage(report.all_attempts, best, unit)
+    note = "Which attempt was made from which."
+    if left_out:
+        note += f" {left_out:,} others are left out: shown are the best with their ancestors."
+    return [Words(note, "muted"), Source(tree, language="text")]
 
 
 def _failures(report: RunReport) -> list[Block]:
     """Rejections by code, failed trainings by reason, findings on trainings by code."""
-    errors: dict[str, list[str]] = {}
-    broken: dict[str, list[str]] = {}
-    seen: dict[str, list[str]] = {}
+    found: dict[str, list[str]] = {}
     for attempt in report.all_attempts:
         if attempt.stage is Stage.REJECTED:
             code = first_error(attempt).partition(":")[0].partition(" ")[0] or "no code"
-            errors.setdefault(code, []).append(f"{attempt.id}: {discard_reason(attempt)}")
+            told = f"{attempt.id}: {discard_reason(attempt)}"
+            found.setdefault(f"thrown out by the critic: {code}", []).append(told)
         if attempt.stage is Stage.FAILED:
-            broken.setdefault(f"failed: {attempt.reason}", []).append(attempt.id)
+            found.setdefault(f"failed: {attempt.reason}", []).append(attempt.id)
         for repeat in attempt.repeats:
             if repeat.failure:
-                broken.setdefault(f"failed again: {repeat.failure}", []).append(attempt.id)
+                found.setdefault(f"failed again: {repeat.failure}", []).append(attempt.id)
         # what is known of a person's one reward stands above
         if attempt.diagnosis is not None and not report.of_own_reward:
             messages = {each.code: each.message for each in attempt.diagnosis.findings}
             for code, message in messages.items():
-                seen.setdefault(str(code), []).append(f"{attempt.id}: {message}")
+                told = f"{attempt.id}: {message}"
+                found.setdefault(f"seen in trainings: {code}", []).append(told)
     for training in report.final_trainings:
         if training.failure:
             name = f"{training.name} (seed {training.seed})"
-            broken.setdefault(f"failed in the end: {training.failure}", []).append(name)
-    return [
-        *_grouped("Thrown out by the critic", errors),
-        *_grouped("Trainings that ended without a result", broken),
-        *_grouped("What the analyzer saw in the trainings", seen),
-    ]
-
-
-def _grouped(heading: str, members: Mapping[str, Sequence[str]]) -> list[Block]:
-    order = sorted(members.items(), key=lambda item: -len(item[1]))
+            found.setdefault(f"failed in the end: {training.failure}", []).append(name)
+    order = sorted(found.items(), key=lambda item: -len(item[1]))
     rows = [
         [
             one_line(reason, LONGEST_REASON),
@@ -429,8 +399,7 @@ def _grouped(heading: str, members: Mapping[str, Sequence[str]]) -> list[Block]:
     ]
     more = len(order) - len(rows)
     rest = [Words(f"And {more} other reasons.", "muted")] if more > 0 else []
-    grid = Grid(("reason", "times", "attempts"), rows, numbers=("times",))
-    return [Words(heading, "strong"), grid, *rest] if rows else []
+    return [Grid(("reason", "times", "attempts"), rows, numbers=("times",)), *rest] if rows else []
 
 
 def shown_attempts(report: RunReport, most: int = MOST_ATTEMPTS) -> list[Attempt]:
@@ -450,13 +419,12 @@ def _attempts(report: RunReport) -> list[Block]:
 def attempts_table(report: RunReport, most: int = MOST_ATTEMPTS) -> list[Block]:
     """The attempts, and what their numbers mean."""
     shown, counted_on = shown_attempts(report, most), report.counted_on
-    titles = ["attempt", "operator", "parents", "stage", report.measure, "seeds"]
+    titles = ["attempt", "operator", "stage", report.measure, "seeds"]
     titles += [*(["counted on"] if counted_on else []), "reason or first finding"]
     rows = [
         [
             attempt.id,
             wording.words(attempt.proposal.operator.value),
-            " ".join(attempt.proposal.parents),
             attempt.stage.value,
             fitness_words(attempt, report.settings.env_steps),
             str(len(attempt.fitness_per_seed) or ""),
@@ -468,7 +436,7 @@ def attempts_table(report: RunReport, most: int = MOST_ATTEMPTS) -> list[Block]:
     best = "" if report.best is None else report.best.id
     numbers = (report.measure, "seeds", "counted on")
     ids = [each.id for each in shown]
-    grid = Grid(titles, rows, best, ids, numbers, ("parents", "seeds", "counted on"))
+    grid = Grid(titles, rows, best, ids, numbers, ("seeds", "counted on"))
     if not rows:
         return []
     note = _attempts_note(report)
@@ -502,11 +470,9 @@ def _attempts_note(report: RunReport) -> str:
 def _cost(report: RunReport) -> list[Block]:
     blocks: list[Block] = [Words(" ".join(cost_lines(report)))]
     if not report.ledger.empty:
-        titles = ["who asked", "model", "requests", "prompt tokens", "of them cached"]
-        titles += ["reply tokens", "summed time", "cost"]
-        lines = (*report.ledger.by_role, report.ledger.total)
-        rows = [[line.name, line.model, *line.cells()] for line in lines]
-        blocks += [Grid(titles, rows, numbers=titles[2:]), Words(SUMMED_TIME, "muted")]
+        account = report.ledger
+        grid = ledger_grid("who asked", (*account.by_role, account.total))
+        blocks += [grid, Words(SUMMED_TIME, "muted")]
     return blocks
 
 
@@ -568,6 +534,8 @@ def _reproduce(report: RunReport) -> list[Block]:
         f"Designer {report.designer}, wall {report.wall}{devices}",
         f"Environment fingerprint {report.description.fingerprint[:16]}",
     ]
+    folder = shlex.quote(str(report.folder))
+    show, curves = command(f"show {folder}"), f"{executable('tensorboard')} --logdir {folder}"
     own = report.description.training_on(report.devices[-1] if report.devices else "cpu")
     fields, rows = type(report.settings).model_fields, []
     for name, field in fields.items():
@@ -581,28 +549,12 @@ def _reproduce(report: RunReport) -> list[Block]:
         Words(" ".join(f"{sentence}." for sentence in sentences if sentence)),
         Grid(("setting", "value", "default"), rows),
         Words(f"{others} at the default: all are in `settings.yaml`."),
+        Words(
+            f"Everything is in `{report.folder}`. `{show}` prints this; `{curves}` draws curves."
+        ),
     ]
 
 
 def _as_text(value: object) -> str:
     """Value of a setting in one line; lists and tuples are equal."""
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _files(report: RunReport) -> list[Block]:
-    folder = shlex.quote(str(report.folder))
-    show, tensorboard = command(f"show {folder}"), f"{executable('tensorboard')} --logdir {folder}"
-    lines = [
-        f"`{HTML_REPORT}`: this report with charts and lineage, in one file for a browser",
-        f"`{BEST}/`: `reward.py`, `policy.safetensors` and the clip of the best reward function",
-        "`attempts/<id>/`: every attempt, rejected ones included, with prompt, verdict, curves and"
-        " policy; in `seed-<seed>/` trainings that confirm it",
-        "`finals/<id>/seed-<seed>/`, `baselines/<name>/seed-<seed>/`: the final trainings",
-        "`archive.sqlite`: all of it as tables; `settings.yaml`, `environment.json`: what was"
-        " searched and how",
-    ]
-    return [
-        Words(f"Everything is in `{report.folder}`:"),
-        Items(lines),
-        Words(f"`{show}` prints this; `{tensorboard}` draws the curves."),
-    ]

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Sequence
 from eureka_agent.journal.under_way import finite_mean
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-ASCII_BLOCKS = "_.-=+*#@"
 
 
 def resample(values: Sequence[float | None], width: int) -> list[float | None]:
@@ -32,13 +31,7 @@ def common_scale(curves: Iterable[Sequence[float | None]], width: int) -> Scale 
     return (min(known), max(known)) if known else None
 
 
-def sparkline(
-    values: Sequence[float | None],
-    width: int,
-    *,
-    scale: Scale | None = None,
-    ascii_only: bool = False,
-) -> str:
+def sparkline(values: Sequence[float | None], width: int, *, scale: Scale | None = None) -> str:
     """Curve of at most `width` blocks, with gaps for values that are None or not finite.
 
     `scale`: covers the curve; default: its own. A constant curve has middle height.
@@ -47,12 +40,11 @@ def sparkline(
     scale = scale or common_scale([points], width)
     if scale is None:
         return " " * len(points)
-    blocks = ASCII_BLOCKS if ascii_only else BLOCKS
     lowest, highest = scale
     span = highest - lowest
     if span <= 0 or not math.isfinite(span):
-        return "".join(" " if point is None else blocks[3] for point in points)
-    top = len(blocks) - 1
+        return "".join(" " if point is None else BLOCKS[3] for point in points)
+    top = len(BLOCKS) - 1
     return "".join(
-        " " if point is None else blocks[round((point - lowest) / span * top)] for point in points
+        " " if point is None else BLOCKS[round((point - lowest) / span * top)] for point in points
     )

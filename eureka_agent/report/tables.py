@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import HTML_REPORT, REPORT
 from eureka_agent.invocation import command, show_command
-from eureka_agent.records import RunStatus, Stage
+from eureka_agent.records import RunStatus
 from eureka_agent.report.blocks import Section
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sections import attempts_table, run_document
@@ -20,8 +20,6 @@ from eureka_agent.report.terminal import render_block, render_sections, unbroken
 from eureka_agent.report.verdict import best_fitness
 from eureka_agent.text import one_line
 
-WIDE_RUNS = 110
-"""Columns from which a list of runs has room for their whole names."""
 MOST_ATTEMPTS = 40
 LONGEST_TASK = 100
 WRITTEN_MARK = "*"
@@ -41,7 +39,21 @@ STATUS_STYLES = {
 
 def render_runs(reports: Sequence[RunReport], sizes: Sequence[int] = ()) -> RenderableType:
     """One line a run, newest last. `sizes`: bytes of each, if they are shown."""
-    table = _RunsTable(reports, sizes)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("run", no_wrap=True, style="bold")
+    table.add_column("status", no_wrap=True)
+    table.add_column("task", ratio=1)
+    for title in ("best fitness", "time", *(["size"] if sizes else [])):
+        table.add_column(title, justify="right", no_wrap=True)
+    for place, report in enumerate(reports):
+        table.add_row(
+            report.run_name,
+            Text(report.status.value, STATUS_STYLES[report.status]),
+            Text(one_line(report.sentence, LONGEST_TASK), overflow="ellipsis", no_wrap=True),
+            f"{best_fitness(report)} {fitness_mark(report)}".rstrip(),
+            wording.duration(report.seconds),
+            *([wording.file_size(sizes[place])] if sizes else []),
+        )
     marks = {mark: MARKS[mark] for report in reports if (mark := fitness_mark(report))}
     see = f": see `{command('show RUN')}`"
     notes = [Text(f"{mark} {meaning}{see}", style="dim") for mark, meaning in marks.items()]
@@ -53,51 +65,6 @@ def fitness_mark(report: RunReport) -> str:
     if report.by_strength is not None or not report.is_measured:
         return STRENGTH_MARK
     return WRITTEN_MARK if report.fitness_origin else ""
-
-
-class _RunsTable:
-    """A table of runs; a narrow one shortens their names and omits the trainings."""
-
-    def __init__(self, reports: Sequence[RunReport], sizes: Sequence[int]) -> None:
-        self._reports, self._sizes = reports, sizes
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        wide = options.max_width >= WIDE_RUNS
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-        table.add_column("run", no_wrap=True, style="bold")
-        table.add_column("status", no_wrap=True)
-        table.add_column("task", ratio=1)
-        for title in (
-            *(["trained"] if wide else []),
-            "best fitness",
-            "time",
-            *(["size"] if self._sizes else []),
-        ):
-            table.add_column(title, justify="right", no_wrap=True)
-        names = [report.run_name for report in self._reports]
-        for place, report in enumerate(self._reports):
-            trained = sum(attempt.stage is Stage.TRAINED for attempt in report.attempts)
-            table.add_row(
-                report.run_name if wide else _short_name(report.run_name, names),
-                Text(report.status.value, STATUS_STYLES[report.status]),
-                Text(one_line(report.sentence, LONGEST_TASK), overflow="ellipsis", no_wrap=True),
-                *([f"{trained}/{len(report.attempts)}"] if wide else []),
-                _best_fitness(report),
-                wording.duration(report.seconds),
-                *([wording.file_size(self._sizes[place])] if self._sizes else []),
-            )
-        yield table
-
-
-def _short_name(name: str, names: Sequence[str]) -> str:
-    """Time at which a run began, if it is unique: a name's beginning is enough to find a run."""
-    time = name.partition("_")[0]
-    return time if sum(other.startswith(time) for other in names) == 1 else name
-
-
-def _best_fitness(report: RunReport) -> str:
-    text = best_fitness(report)
-    return f"{text} {fitness_mark(report)}".rstrip()
 
 
 def render_run(report: RunReport) -> RenderableType:

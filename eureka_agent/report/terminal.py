@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.panel import Panel
 from rich.segment import Segment
 from rich.table import Table
@@ -19,7 +19,6 @@ from eureka_agent.report.blocks import (
     Folded,
     Grid,
     Items,
-    NextStep,
     Quote,
     Section,
     Source,
@@ -108,8 +107,6 @@ class PythonSource:
 
 WIDE = 100
 """Columns from which a table has room for its spare columns."""
-_LONG_ADVICE = 60
-"""Characters of a next step from which on its command stands on a line of its own."""
 _STYLES = {"": "", "muted": "dim", "strong": "bold", "warn": "yellow"}
 
 
@@ -134,10 +131,8 @@ def render_block(block: Block) -> list[RenderableType]:
                 for name, text in block.rows.items()
             }
             return [facts_grid(texts, "dim")]
-        case NextStep():
-            return [_next_step(block)]
         case Grid():
-            return [_Grid(block)] if block.rows else []
+            return [_Table(block)] if block.rows else []
         case Source(language="python"):
             shown = PythonSource(block.text)
             return [panel(shown, block.title, "none") if block.title else shown]
@@ -150,9 +145,7 @@ def render_block(block: Block) -> list[RenderableType]:
             return [panel(quoted, block.title or "reasoning")]
         case Items():
             return [Text(f"- {line}".replace("`", "")) for line in block.lines]
-        case DrawingBlock():
-            return [Text(block.text)] if block.text else []
-        case Folded():
+        case DrawingBlock() | Folded():
             return []
 
 
@@ -161,16 +154,7 @@ def unbroken(text: str, style: str = "") -> Text:
     return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
-def _next_step(step: NextStep) -> RenderableType:
-    """Advice with its command, which is not wrapped, so that it can be pasted."""
-    command = unbroken(step.command, "bold")
-    if len(step.advice) > _LONG_ADVICE:
-        return Group(facts_grid({"next": Text(f"{step.advice}:")}, "dim"), command)
-    line = unbroken("")
-    return line.append("next       ", "dim").append(f"{step.advice}: ").append(command)
-
-
-class _Grid:
+class _Table:
     """A table; a narrow terminal leaves its spare columns out."""
 
     def __init__(self, grid: Grid) -> None:
@@ -178,14 +162,13 @@ class _Grid:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         grid, wide = self._grid, options.max_width >= WIDE
-        kept = [place for place, title in enumerate(grid.titles) if wide or title not in grid.spare]
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+        kept = [place for place, title in enumerate(grid.titles) if wide or title not in grid.spare]
         for place in kept:
-            last = place == len(grid.titles) - 1
-            is_number = grid.titles[place] in grid.numbers
+            last, is_number = place == len(grid.titles) - 1, grid.titles[place] in grid.numbers
             table.add_column(
                 grid.titles[place],
-                style="bold" if place == 0 else "",
+                style="" if place else "bold",
                 justify="right" if is_number else "left",
                 no_wrap=not last,
                 ratio=1 if last and not is_number else None,

@@ -47,9 +47,10 @@ class RunVerdict:
     """Sentence on a lack of coverage; empty where there is none."""
 
     def lines(self) -> dict[str, str]:
-        """The lines before the advice, by name."""
+        """The lines by name; the command belongs below the last one."""
         lines = {"best": self.best, "against": self.against, "certainty": self.certainty}
-        return lines | ({"coverage": self.coverage} if self.coverage else {})
+        lines |= {"coverage": self.coverage} if self.coverage else {}
+        return lines | {"next": f"{self.advice}:"}
 
 
 def verdict(report: RunReport) -> RunVerdict:

@@ -8,14 +8,14 @@ import time
 from contextlib import suppress
 
 from eureka_agent.archive.artefacts import HTML_REPORT, MESSAGES, REPORT
-from eureka_agent.archive.files import write_file
+from eureka_agent.archive.files import write_file, write_text
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import BaseEntry, Notice, Observer, RunEnded
 from eureka_agent.llm.replay import write_recording
 from eureka_agent.records import RunStatus
-from eureka_agent.report.html.document import write_html_report
-from eureka_agent.report.markdown import write_report
+from eureka_agent.report.html.document import html_report
+from eureka_agent.report.markdown import markdown
 from eureka_agent.search.models import recording_of
 from eureka_agent.search.summary import run_report
 
@@ -65,17 +65,16 @@ def end_run(run: Run, status: RunStatus, message: str, observer: Recorder) -> No
     if run.archive.account():
         write_file(run.folder / MESSAGES, lambda draft: write_recording(draft, recording_of(run)))
     report = run_report(run)
-    write_file(run.folder / REPORT, lambda draft: write_report(draft, report))
+    write_text(run.folder / REPORT, markdown(report))
     observer.pass_on(ended)
     # last, since it takes longest, and the run's recorded time has ended
-    write_file(run.folder / HTML_REPORT, lambda draft: write_html_report(draft, report))
+    write_text(run.folder / HTML_REPORT, html_report(report))
 
 
 def renew_html_report(run: Run) -> None:
     """Write `report.html` again, if there is one, with the clip that was made since."""
     if (run.folder / HTML_REPORT).is_file():
-        report = run_report(run)
-        write_file(run.folder / HTML_REPORT, lambda draft: write_html_report(draft, report))
+        write_text(run.folder / HTML_REPORT, html_report(run_report(run)))
 
 
 def has_results(run: Run) -> bool:

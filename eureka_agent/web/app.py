@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import math
 from collections.abc import Callable
-from urllib.parse import parse_qs
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -25,11 +23,9 @@ from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
 from eureka_agent.web.refine.forms import RefineForms
 from eureka_agent.web.rendering import FOLDER, compile_all, media_type, render, video_file
 from eureka_agent.web.runs import OpenRun, OpenRuns, Reader, folder_of
-from eureka_agent.web.security import Access, Guard, set_cookie
+from eureka_agent.web.security import Access, Guard
 
 RUNS_ON_A_PAGE = 50
-WRONG_PASSWORD_S = 1.0
-"""Seconds that a wrong password costs, one after the other for all browsers."""
 
 Make = Callable[[OpenRun], str | None]
 """Makes the HTML of a run; None where it lacks an attempt."""
@@ -39,16 +35,13 @@ class Page:
     """The application: its open runs, their streams, and its routes."""
 
     def __init__(self, access: Access) -> None:
-        self._access = access
         self._reader = Reader(_prepare)
         self._runs = OpenRuns()
         self._batches = batch_page.Batches()
         self.feeds = Feeds(self._reader, self._parts)
-        self._door = asyncio.Lock()
         self.refining = RefineForms(self._runs, self._reader)
         routes = [
             Route("/", self._list),
-            Route("/login", self._login, methods=["POST"]),
             Route("/batches/{batch}", self._batch),
             Route("/runs/{run}", self._run),
             Route("/runs/{run}/live", self._live),
@@ -63,31 +56,12 @@ class Page:
         handlers = {HTTPException: _failed, EurekaError: _failed, ClientDisconnect: _gone}
         inner = Starlette(routes=routes, exception_handlers=handlers)
         inner.router.redirect_slashes = False
-        self.app: ASGIApp = Guard(inner, access, self._refuse, _enter)
+        self.app: ASGIApp = Guard(inner, access, error_answer, _enter)
 
     def close(self) -> None:
         """End all streams and the reader."""
         self.feeds.close()
         self._reader.close()
-
-    # ── the door ──────────────────────────────────────────────────────────────────────────────────
-
-    def _refuse(self, request: Request, status: int, fault: str, hint: str) -> Response:
-        asks = status == 401 and bool(self._access.password)
-        return error_answer(request, status, fault, hint, asks_password=asks)
-
-    async def _login(self, request: Request) -> Response:
-        """Let a browser in that sends the password."""
-        fields = parse_qs((await request.body()).decode(errors="replace"))
-        if self._door.locked():  # another wrong one is being waited for
-            return _note("another password was wrong a moment ago: try again in a second", 429)
-        if self._access.is_password(fields.get("password", [""])[0]):
-            answer = Response(status_code=204, headers={"hx-refresh": "true"})
-            set_cookie(answer, self._access)
-            return answer
-        async with self._door:
-            await asyncio.sleep(WRONG_PASSWORD_S)
-        return _note("that is not the password", 403)
 
     # ── pages ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -212,16 +186,11 @@ def _number(text: str | None) -> int:
     return int(text) if text is not None and text.isdecimal() and len(text) < 7 else 1
 
 
-def error_answer(
-    request: Request, status: int, fault: str, hint: str = "", *, asks_password: bool = False
-) -> Response:
+def error_answer(request: Request, status: int, fault: str, hint: str = "") -> Response:
     """One clear sentence and the next step: a page, or a note beside the form that was sent."""
     if request.method == "POST":
         return _note(f"{fault}: {hint}" if hint else fault, status)
-    html = render(
-        "error.html", title=fault[:80], fault=fault, hint=hint, asks_password=asks_password
-    )
-    return HTMLResponse(html, status)
+    return HTMLResponse(render("error.html", title=fault[:80], fault=fault, hint=hint), status)
 
 
 def _enter(path: str) -> Response:

@@ -11,25 +11,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from markupsafe import Markup
-
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import BEST
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
-from eureka_agent.journal.under_way import TrainingUnderWay, UnderWay
+from eureka_agent.journal.under_way import TrainingUnderWay
 from eureka_agent.ranking import ranked
-from eureka_agent.records import Attempt, Operator, RunStatus, Stage
+from eureka_agent.records import Attempt, RunStatus, Stage
 from eureka_agent.report import progress
-from eureka_agent.report.html.charts import Curve, PlottedTrainings, figure, learning_curves
 from eureka_agent.report.html.document import section_html
-from eureka_agent.report.html.training_curves import search_curves
 from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.panels import most_interesting
 from eureka_agent.report.progress import Watched
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.sections import CURVES_NOTE, run_charts, run_document
+from eureka_agent.report.sections import run_charts, run_document
 from eureka_agent.report.sparkline import common_scale, sparkline
 from eureka_agent.web.live import LiveRun, Parts
 from eureka_agent.web.rendering import code_lines, render, videos_in
@@ -39,7 +35,6 @@ PAGE_ROWS = 50
 TRAININGS = 24
 """Rows of what is training now."""
 CURVE_WIDTH = 24
-CURVES_UNDER_WAY = 4
 LOG_LINES = 40
 LOG_BYTES = 16_384
 QUICK_PARTS = ("status", "now", "log")
@@ -102,7 +97,7 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
         case "leaderboard":
             values |= _leaderboard(report)
         case "charts":
-            values |= {"charts": charts(report, None if live is None else live.state.under_way)}
+            values |= {"charts": run_charts(report)}
     return values
 
 
@@ -142,7 +137,7 @@ def now_values(live: Watched) -> dict[str, Any]:
         "total": progress.trainings_total(state),
         "rows": [(training, curve(training)) for training in chosen],
         "hidden": len(under_way.running) - len(chosen),
-        "awaited": progress.awaited(under_way, live.seconds(), 200),
+        "awaited": progress.awaited(under_way, live.seconds()),
         "account": progress.account(under_way),
         "notices": [notice.text for notice in under_way.notices],
     }
@@ -182,38 +177,6 @@ def rows_of(report: RunReport, order: str) -> list[Row]:
             chosen = newest
     best = "" if report.best is None else report.best.id
     return [Row(places.get(each.id), each, each.id == best) for each in chosen]
-
-
-def charts(report: RunReport, now: UnderWay | None = None) -> dict[str, Markup]:
-    """Figures of curves by name. `now`: with what is training now."""
-    found = run_charts(report)
-    if now is not None and report.is_measured:
-        curves = learning_curves([*search_curves(report), *under_way(now)], report.unit_note)
-        found["search"] = figure(curves, "Best attempts in the search", CURVES_NOTE)
-    return found
-
-
-def under_way(now: UnderWay | None) -> list[PlottedTrainings]:
-    """Curves so far of the best candidates in training."""
-    running = [] if now is None else list(now.running.values())
-    candidates = [
-        each
-        for each in running
-        if each.kind == "search"
-        and each.role != Operator.RANDOMISE
-        and 0 < len(each.history.values) <= each.env_steps
-    ]
-    return [
-        PlottedTrainings(f"{each.label} (in training)", "attempt", (_curve_so_far(each),))
-        for each in most_interesting(candidates)[:CURVES_UNDER_WAY]
-    ]
-
-
-def _curve_so_far(training: TrainingUnderWay) -> Curve:
-    """Curve from a history, whose values are equally far apart."""
-    values = training.history.values
-    steps = (training.env_steps * (place + 1) // len(values) for place in range(len(values)))
-    return Curve(tuple(steps), tuple(values))
 
 
 def log_tail(path: Path) -> list[str]:

@@ -33,8 +33,6 @@ from eureka_agent.search.summary import attempt_of, run_overview
 
 MOST_OPEN = 4
 """Runs that stay open; one of 1,000 attempts takes about 10 MB."""
-MOST_CARDS = 2000
-"""Runs of which the facts of the list stay in memory."""
 
 ResultT = TypeVar("ResultT")
 Card = Mapping[str, Any]
@@ -65,12 +63,16 @@ class Reader:
             self._executor.submit(first)
 
     async def __call__(self, function: Callable[[], ResultT]) -> ResultT:
-        """Result of a function that runs on the thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+        """Result of a function that runs on the thread. Raises EurekaError once the server ends."""
+        try:
+            result = asyncio.get_running_loop().run_in_executor(self._executor, function)
+        except RuntimeError:  # the thread takes nothing more
+            raise EurekaError("the server of this page ends", "start it again") from None
+        return await result
 
     def close(self) -> None:
         """End the thread once it has nothing to do."""
-        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._executor.shutdown(wait=False)
 
 
 def mark_of(folder: Path) -> Mark | None:
@@ -131,7 +133,7 @@ class OpenRuns:
 
     def __init__(self) -> None:
         self._open: OrderedDict[str, OpenRun] = OrderedDict()
-        self._cards: OrderedDict[str, tuple[Mark | None, Card]] = OrderedDict()
+        self._cards: dict[str, tuple[Mark | None, Card]] = {}
 
     def names(self) -> list[str]:
         """Names of all runs, newest first."""
@@ -145,9 +147,6 @@ class OpenRuns:
         if known is None or known[0] != mark:
             known = mark, _card(folder)
             self._cards[name] = known
-        self._cards.move_to_end(name)
-        while len(self._cards) > MOST_CARDS:
-            self._cards.popitem(last=False)
         return known[1]
 
     def use(self, name: str, work: Callable[[OpenRun], ResultT]) -> ResultT:

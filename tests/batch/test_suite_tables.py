@@ -95,7 +95,9 @@ def test_an_unfinished_benchmark_says_what_is_missing_and_how_to_go_on() -> None
     for line in ("- stopped: run a seed 0", "- waiting: run a seed 1", "- running: fly a seed 0"):
         assert f"{line}\n" in text
     assert "eureka resume" not in text
-    assert text.endswith("\n- **next**: go on with it: `eureka bench mine --seeds 2`\n")
+    assert text.endswith(
+        "This command goes on with it:\n\n```sh\neureka bench mine --seeds 2\n```\n"
+    )
     assert r"| run (lap) \[m\] |" in text
     assert [(each["task"], each["human"]) for each in as_json(results)["tasks"]] == [
         ("run", ()),

@@ -16,10 +16,6 @@ class Terminal:
         self.lines = [""]
         """Scrollback and screen, from the top."""
         self.row = self.column = 0
-        self.unfinished = False
-        """Within a synchronised update."""
-        self.torn: list[str] = []
-        """Text that was written outside of synchronised updates."""
 
     def feed(self, text: str) -> None:
         """Take what a program wrote."""
@@ -45,8 +41,6 @@ class Terminal:
             self._down()
             self.column = 0
         else:
-            if not self.unfinished:
-                self.torn.append(character)
             if self.column == self.width:  # the margin wraps with the next character, not before
                 self._down()
                 self.column = 0
@@ -65,8 +59,5 @@ class Terminal:
             self.row = max(top, self.row - int(argument or 1))
         elif letter == "K":
             self.lines[self.row] = ""
-        elif argument == "?2026":
-            assert self.unfinished == (letter == "l"), "updates are not nested"
-            self.unfinished = letter == "h"
         elif letter not in "mhl":
             raise AssertionError(f"a sequence that this terminal does not know: {argument}{letter}")

@@ -54,8 +54,8 @@ def printed(report: RunReport, width: int) -> str:
 
 def test_the_report_shows_the_score_at_the_rung_and_why_it_ended(earlier: RunReport) -> None:
     text = markdown(earlier)
-    assert f"| 1-04 | fresh |  | failed | 7.89 at 70 % |  | {REASON} |" in text
-    assert "| 1-03 | fresh |  | failed | – |  | the reward \\| turned NaN |" in text
+    assert f"| 1-04 | fresh | failed | 7.89 at 70 % |  | {REASON} |" in text
+    assert "| 1-03 | fresh | failed | – |  | the reward \\| turned NaN |" in text
     assert "is the score after that part of a training" in text
     assert "after that part" not in markdown(replace(earlier, attempts=earlier.attempts[4:]))
 
@@ -69,8 +69,6 @@ def test_the_table_of_attempts_is_broken_between_words(earlier: RunReport, width
         assert all(word in rows for word in words.split())
     (row,) = [line for line in rows.splitlines() if line.startswith("1-04")]
     assert " failed 7.89 at 70 % " in " ".join(row.split())
-    # what a narrow one has no room for
-    assert ("parents" in rows) == ("seeds" in rows) == (width == 120)
 
 
 def test_one_attempt_and_its_json_have_the_score(stopped: Attempt) -> None:
@@ -92,7 +90,6 @@ def test_the_log_and_the_live_view_say_why_it_ended(
     rungs = [RungScored(attempt="1-04", score=score) for score in stopped.rungs]
     story.tell(started(report.description, report.settings), proposed(stopped), *rungs, end)
     assert end.line(story.state) == f"1-04 failed in training: {REASON}"
-    assert any(line.split(maxsplit=1) == ["1-04", REASON] for line in story.picture())
 
 
 def test_how_the_winners_episodes_ended(report: RunReport) -> None:
@@ -120,5 +117,4 @@ def test_how_the_winners_episodes_ended(report: RunReport) -> None:
 
 def test_what_is_with_exploration_noise_is_said_to_be(report: RunReport) -> None:
     text = markdown(report)
-    assert "Fitness over it, with exploration noise: `" in text
     assert "Fitness is without exploration noise" in text

@@ -8,7 +8,8 @@ from io import StringIO
 from rich.console import Console
 
 from eureka_agent.records import Cost, Message
-from eureka_agent.report.ledger import NOTHING_ASKED, Ledger, ledger_to_json, render_ledger
+from eureka_agent.report.ledger import NOTHING_ASKED, Ledger, ledger_blocks, ledger_to_json
+from eureka_agent.report.terminal import render_block
 
 
 def message(
@@ -39,8 +40,9 @@ MESSAGES = [
 
 
 def shown(account: Ledger) -> str:
-    console = Console(file=StringIO(), width=80)
-    console.print(render_ledger(account))
+    console = Console(file=StringIO(), width=110)
+    for block in ledger_blocks(account):
+        console.print(*render_block(block))
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 
@@ -80,13 +82,10 @@ def test_one_unknown_cost_makes_a_sum_unknown_and_no_other() -> None:
     assert ledger_to_json(account)["total"]["money"] is None
 
 
-def test_cached_tokens_have_a_column_where_there_are_any() -> None:
-    assert "of it cached" in shown(Ledger(tuple(MESSAGES)))
-    text = shown(Ledger(tuple(each for each in MESSAGES if each.cost.cached_tokens == 0)))
-    assert "of it cached" not in text
-    assert "openai/a" in text
-    assert "$0.5600" in text
-    assert "summed time" in text
+def test_the_tables_have_sums_and_say_that_times_overlap() -> None:
+    text = shown(Ledger(tuple(MESSAGES)))
+    total = next(line for line in text.splitlines() if line.startswith("total"))
+    assert total.split() == ["total", "5", "500", "60", "100", "10", "s", "$0.7600"]
     assert "of which several can be under way at once" in " ".join(text.split())
 
 

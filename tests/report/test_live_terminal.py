@@ -95,16 +95,6 @@ def test_a_notice_that_stays_stands_above_the_view_and_not_in_it_too(watched: Wa
     assert lines.count("scored by: height") == 1
 
 
-def test_every_frame_is_one_update(watched: Watched) -> None:
-    with watched.view:
-        watched.draw(2)
-        watched.console.print("a line above")
-        watched.draw()
-    assert watched.shown()[0] == "a line above"
-    assert watched.terminal.torn == []
-    assert not watched.terminal.unfinished
-
-
 def test_a_question_keeps_its_lines_when_the_view_comes_back(watched: Watched) -> None:
     with watched.view:
         watched.draw(2)

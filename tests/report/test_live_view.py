@@ -40,7 +40,7 @@ from eureka_agent.llm.gateway import purpose
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest, Role
 from eureka_agent.records import Attempt, Cost, Operator, RunStatus, Score, Stage, TaskDescription
 from eureka_agent.report import live
-from eureka_agent.report.live import LINE_WIDTH, LiveView, PlainLog, progress_view
+from eureka_agent.report.live import LiveView, PlainLog, progress_view
 from eureka_agent.report.panels import share_rows
 from eureka_agent.settings import SearchSettings
 
@@ -88,9 +88,6 @@ def test_the_picture_at_80_columns(story: Story, begin: Any) -> None:
     assert training.rstrip().endswith("400  40%")
     best = next(line for line in lines if "height makes up" in line)
     assert best.split()[:6] == ["1", "1-02", "fresh", "2.50", "1", "120"]
-    assert "  1-03       C102 line 3: unknown variable 'heigth'" in [
-        each.rstrip() for each in lines
-    ]
     assert lines[-1].rstrip() == "one core only"
 
 
@@ -147,7 +144,7 @@ def test_before_a_run_begins_notices_and_replies_are_shown(story: Story) -> None
         "starting",
         "openai/tiny writes a fitness",
         "models: 0 replies",
-        "1 reply awaited for 0:09: fitness",
+        "1 reply awaited for 0:09: 1 fitness",
     ]
 
 
@@ -165,24 +162,6 @@ def test_room_is_shared_by_need() -> None:
     assert share_rows(4, [20, 4, 5], [3, 3, 3]) == [3, 1, 0]
     assert share_rows(0, [5], [2]) == [0]
     assert share_rows(100, [5, 2], [1, 1]) == [5, 2]
-
-
-def test_a_terminal_without_blocks_gets_ascii(story: Story, begin: Any) -> None:
-    file = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="strict")
-    console = Console(file=file, width=80, height=24, force_terminal=True)
-    view = LiveView(console, lambda: 0.0)
-    story.observers = (view,)
-    with view:
-        story.tell(begin())
-        story.accept("1-01")
-        points = (progress(100, 1.0), progress(200, 2.0))
-        story.tell(TrainingProgress(job="1-01@7", points=points))
-        view.tick()
-    PlainLog(console, lambda: 0.0)(Notice(text="2.5 ± 0.5 · ok"))
-    file.seek(0)
-    lines = file.read().splitlines()
-    assert any("_@" in line for line in lines)
-    assert lines[-1].endswith("2.5 ~ 0.5 - ok")
 
 
 def test_a_stopped_run_leaves_its_last_picture(story: Story, begin: Any) -> None:
@@ -307,17 +286,17 @@ def test_what_is_trained_again_is_told_with_its_mean(
     ]
 
 
-def test_progress_comes_every_ten_seconds_then_every_minute_and_after_a_change(log: Log) -> None:
+def test_progress_comes_every_minute_and_ten_seconds_after_a_change(log: Log) -> None:
     log.train("1-01")
     log.lines()
     log.pass_by(185)
     # the clock of the lines starts with the run
-    assert [float(line[1:9]) for line in log.lines()] == [10, 20, 30, 40, 50, 60, 120, 180]
-    log.train("1-02")
-    log.lines()
-    log.pass_by(70)
+    assert [float(line[1:9]) for line in log.lines()] == [10, 70, 130]
+    log.train("1-02")  # 55 s after the last one
     lines = log.lines()
-    assert [float(line[1:9]) for line in lines] == [190, 250]
+    log.pass_by(61)
+    lines = [line for line in (*lines, *log.lines()) if "running" in line]
+    assert [float(line[1:9]) for line in lines] == [185, 245]
     assert "2 trainings running" in lines[0]
 
 
@@ -336,25 +315,8 @@ def test_progress_in_numbers_and_what_is_awaited(log: Log) -> None:
     log.pass_by(10)
     (line,) = log.lines()
     assert line.partition("] ")[2].startswith("nothing is training, 0 of 4 done,")
-    assert line.endswith("left; 1 reply awaited for 0:10: review of 1-01")
+    assert line.endswith("left; 1 reply awaited for 0:10: 1 review")
     assert "steps/s" not in line
-
-
-def test_no_line_is_too_long_and_no_command_is_broken(log: Log) -> None:
-    command = "`eureka resume runs/20261121-035500_jumper_jump --retry-rounds 4`"
-    words = " ".join(f"word-{number}" for number in range(15))
-    log.story.tell(Notice(text=f"{words} {command} {words}"))
-    lines = log.lines()
-    assert max(map(len, lines)) <= LINE_WIDTH
-    assert all(line.startswith("[    0.0 s] ") for line in lines)
-    assert any(command in line for line in lines)
-    whole = " ".join(line.partition("] ")[2].strip() for line in lines)
-    assert whole == f"{words} {command} {words}"
-    for number in range(40):
-        purpose = f"design of 1-{number:02}"
-        log.story.tell(RequestStarted(number=number, model="m", purpose=purpose))
-    log.pass_by(20)
-    assert max(map(len, log.lines())) <= LINE_WIDTH
 
 
 def test_the_log_has_a_line_for_every_reply(log: Log) -> None:
@@ -381,7 +343,7 @@ def test_how_a_stopped_run_goes_on_is_not_said_twice(log: Log) -> None:
 
 def test_what_is_told_before_a_run_begins_has_its_own_clock(begin: Any, story: Story) -> None:
     output, times = io.StringIO(), iter((5000.0, 5002.5, 5002.5, 5003.0, 5003.0, 5003.0, 5003.0))
-    log = PlainLog(Console(file=output, width=160), lambda: next(times))
+    log = PlainLog(output, lambda: next(times))
     log(Notice(text="openai/tiny writes a fitness"))
     story.observers = (log,)
     story.tell(begin())
@@ -404,7 +366,7 @@ def test_the_time_passes_for_a_log_without_entries(
         story.observers = (screen,)
         story.tell(begin(), RequestStarted(number=1, model="openai/tiny", purpose="fitness"))
         async with asyncio.timeout(10):
-            while "1 reply awaited for 0:00: fitness" not in "".join(printed):
+            while "1 reply awaited for 0:00: 1 fitness" not in "".join(printed):
                 await asyncio.sleep(0.01)
                 printed.append(capsys.readouterr().out)
         raise asyncio.CancelledError

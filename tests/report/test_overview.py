@@ -113,7 +113,7 @@ def test_an_overview_shows_what_the_whole_journal_shows(folder: Path, width: int
     overview = run_overview(run)
     text = shown(render_run(overview), width)
     assert text == shown(render_run(whole), width)
-    for part in ("97 %", "heigth", "NaN", "rewards falling", "at 70 %"):
+    for part in ("97 %", "heigth", "NaN", "falling", "at 70 %"):
         assert part in text
     assert shown(render_runs([overview]), width) == shown(render_runs([whole]), width)
     assert overview.best == whole.best

@@ -31,10 +31,6 @@ def test_edge_cases(values: list[float | None], drawn: str) -> None:
     assert sparkline(values, 10) == drawn
 
 
-def test_ascii_only() -> None:
-    assert sparkline([0, 7], 8, ascii_only=True) == "_@"
-
-
 def test_history_keeps_the_shape_in_bounded_memory() -> None:
     history = History(capacity=16)
     for value in range(10_000):

@@ -161,7 +161,7 @@ def test_the_live_view_follows_what_is_said(report: RunReport, story: Story) -> 
 
 def test_the_log_tells_judgements_and_no_fitness(report: RunReport, story: Story) -> None:
     output = StringIO()
-    story.observers = (PlainLog(Console(file=output, width=160), lambda: 0.0),)
+    story.observers = (PlainLog(output, lambda: 0.0),)
     story.tell(started(report.description, SETTINGS))
     tell_attempts(story, report)
     story.tell(said(EYE), IterationEnded(iteration=1, best="2-02"))

@@ -426,7 +426,7 @@ def test_how_a_stopped_run_goes_on_is_said_once(report: RunReport) -> None:
     an earlier end."""
     command = f"eureka resume {FOLDER}"
     text = markdown(replace(report, status=RunStatus.STOPPED, message=f"go on with: {command}"))
-    assert f"- **next**: the run is stopped; go on: `{command}`" in text
+    assert f"- **next**: the run is stopped; go on:\n\n```sh\n{command}\n" in text
     assert text.count(command) == 1
 
 
@@ -437,8 +437,9 @@ def test_the_command_is_one_line_to_paste_however_narrow_the_terminal(
     folder = Path("my runs") / ("x" * 100)
     console = CleanConsole(file=StringIO(), width=40)
     console.print(render(replace(report, status=RunStatus.STOPPED, folder=folder)))
-    (line,) = [line for line in console.file.getvalue().splitlines() if line.startswith("next")]  # type: ignore[attr-defined]
-    assert shlex.split(line.partition("go on: ")[2]) == ["eureka", "resume", str(folder)]
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    (line,) = [line for line in lines if line.startswith("eureka resume")]
+    assert shlex.split(line) == ["eureka", "resume", str(folder)]
 
 
 @pytest.mark.parametrize(

@@ -136,7 +136,7 @@ def test_the_head_of_the_live_view_and_the_first_line_of_the_log(
     description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
 ) -> None:
     output = StringIO()
-    story = Story(attempt, PlainLog(Console(file=output, width=160), lambda: 5.0))
+    story = Story(attempt, PlainLog(output, lambda: 5.0))
     story.tell(started(description, settings, fitness_origin=ORIGIN))
     assert story.picture(120)[2] == f"{ORIGIN}: highest point of the foot"
     assert output.getvalue().count(ORIGIN) == 1

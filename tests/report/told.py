@@ -107,9 +107,8 @@ class Story:
         rejected = self.make(name, Stage.REJECTED, reason=reason)
         self.tell(proposed(self.make(name, Stage.PROPOSED)), judged(rejected))
 
-    def picture(self, width: int = 80, height: int = 24, *, ascii_only: bool = False) -> list[str]:
+    def picture(self, width: int = 80, height: int = 24) -> list[str]:
         """Lines of the live view."""
         console = Console(file=io.StringIO(), width=width, height=height, color_system=None)
-        shown = search_panel(self.state, self.now, width, height, ascii_only=ascii_only)
-        console.print(shown)
+        console.print(search_panel(self.state, self.now, height))
         return console.file.getvalue().splitlines()  # type: ignore[attr-defined]

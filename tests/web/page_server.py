@@ -15,7 +15,7 @@ import httpx
 
 from eureka_agent.archive.run_folder import RUNS_VARIABLE
 from eureka_agent.web.security import Access
-from eureka_agent.web.server import Server, access_of, bind
+from eureka_agent.web.server import Server, bind
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -62,15 +62,15 @@ class PageServer:
 
 
 @contextmanager
-def serving(runs: Path, password: str = "") -> Iterator[PageServer]:
+def serving(runs: Path) -> Iterator[PageServer]:
     """A server of this runs folder, at a free port."""
     before = os.environ.get(RUNS_VARIABLE)
     os.environ[RUNS_VARIABLE] = str(runs)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    listening = bind("127.0.0.1", port)
-    access = access_of(listening, "127.0.0.1", password)
+    listening = bind(port)
+    access = Access(port)
     server = Server(access)
     loop = asyncio.new_event_loop()
     serve = server.serve(sockets=[listening])

@@ -2,27 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Iterator
-from pathlib import Path
-
-import httpx
 import pytest
-from page_server import PageServer, serving
+from page_server import PageServer
+from starlette.exceptions import HTTPException
+from starlette.types import Message
 
-from eureka_agent.errors import EurekaError
-from eureka_agent.web.security import MOST_BODY_BYTES, check_reach, read_password
+from eureka_agent.web.security import MOST_BODY_BYTES, bounded
 
-PASSWORD = "correct horse"
+RUN = "/runs/20260101-000000_jumper_jump"
 POST = {"hx-request": "true", "content-type": "application/x-www-form-urlencoded"}
-
-
-@pytest.fixture(scope="module")
-def guarded(runs: Path) -> Iterator[PageServer]:
-    """A server with a password."""
-    with serving(runs, PASSWORD) as running:
-        yield running
 
 
 # ── the door ──────────────────────────────────────────────────────────────────────────────────────
@@ -37,7 +25,6 @@ def guarded(runs: Path) -> Iterator[PageServer]:
         "/runs/20260101-000000_jumper_jump/attempts/1-01",
         "/runs/20260101-000000_jumper_jump/videos/1-01/video.mp4",
         "/static",
-        "/login",
     ],
 )
 def test_without_token_and_cookie_nothing_is_shown(server: PageServer, path: str) -> None:
@@ -79,17 +66,6 @@ def test_the_token_leads_to_no_other_host(server: PageServer, path: str) -> None
     (target,) = [part.partition('"')[0] for part in answer.split("0;url=")[1:]]
     assert target.startswith("/")
     assert not target.startswith(("//", "/\\"))
-
-
-def test_the_address_for_a_browser_lets_in_once(server: PageServer) -> None:
-    """Its token stands in the arguments of a program, which every user of the machine can read."""
-    address = server.access.address_for_once()
-    assert server.access.token not in address
-    statuses = []
-    for _ in range(2):
-        with server.stranger() as stranger:
-            statuses.append(stranger.get(address).status_code)
-    assert statuses == [200, 401]
 
 
 # ── other sites ───────────────────────────────────────────────────────────────────────────────────
@@ -139,13 +115,13 @@ def test_a_foreign_origin_is_refused(server: PageServer, method: str, origin: st
 
 
 @pytest.mark.parametrize("missing", ["origin", "hx-request"])
-def test_a_post_needs_origin_and_header(guarded: PageServer, missing: str) -> None:
-    headers = {**POST, "origin": guarded.origin}
+def test_a_post_needs_origin_and_header(server: PageServer, missing: str) -> None:
+    headers = {**POST, "origin": server.origin}
     del headers[missing]
-    with guarded.stranger() as stranger:
-        answer = stranger.post("/login", headers=headers, content=f"password={PASSWORD}")
+    with server.client() as client:
+        answer = client.post(f"{RUN}/refine/begin", headers=headers)
     assert answer.status_code == 403
-    assert "set-cookie" not in answer.headers
+    assert "own script: use the page" in answer.text
 
 
 def test_every_answer_has_the_headers(server: PageServer) -> None:
@@ -213,87 +189,21 @@ def test_nonsense_is_refused_and_fails_nothing(
 # ── bodies ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_body_that_is_too_long_is_refused(guarded: PageServer) -> None:
-    headers = {**POST, "origin": guarded.origin}
-    with guarded.stranger() as stranger:
-        announced = stranger.post("/login", headers=headers, content=b"x" * (MOST_BODY_BYTES + 1))
-    with guarded.stranger() as stranger:
-        parts = (b"x" * 8192 for _ in range(MOST_BODY_BYTES // 8192 + 2))
-        in_parts = stranger.post("/login", headers=headers, content=parts)
-    for answer in (announced, in_parts):
-        assert answer.status_code == 413
-        assert answer.text.strip() == "the request has more than 524,288 bytes: send less"
-
-
-# ── the password ──────────────────────────────────────────────────────────────────────────────────
-
-
-def login(client: httpx.Client, server: PageServer, password: str) -> httpx.Response:
+def test_a_body_that_is_too_long_is_refused(server: PageServer) -> None:
     headers = {**POST, "origin": server.origin}
-    return client.post(
-        "/login", headers=headers, content=httpx.QueryParams(password=password).__str__()
-    )
+    with server.client() as client:
+        content = b"x" * (MOST_BODY_BYTES + 1)
+        announced = client.post(f"{RUN}/refine/say", headers=headers, content=content)
+    assert announced.status_code == 413
+    assert announced.text.strip() == "the request has more than 524,288 bytes: send less"
 
 
-def test_the_password_lets_in_and_the_token_does_not(guarded: PageServer) -> None:
-    assert guarded.access.token not in guarded.access.address
-    with guarded.stranger() as stranger:
-        asked = stranger.get("/")
-        assert asked.status_code == 401
-        assert 'type="password"' in asked.text
-        assert stranger.get("/", params={"token": guarded.access.token}).status_code == 401
-        answer = login(stranger, guarded, PASSWORD)
-        assert answer.status_code == 204
-        assert answer.headers["hx-refresh"] == "true"
-        assert stranger.get("/").status_code == 200
+async def test_a_body_that_comes_in_parts_is_bounded_too() -> None:
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"x" * 8192, "more_body": True}
 
-
-def test_wrong_passwords_wait_for_one_another(guarded: PageServer) -> None:
-    """A thousand guesses at once are no faster than one after the other."""
-    statuses: list[int] = []
-
-    def guess(number: int) -> None:
-        with guarded.stranger() as stranger:
-            statuses.append(login(stranger, guarded, f"guess {number}").status_code)
-
-    began = time.monotonic()
-    threads = [threading.Thread(target=guess, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    seconds = time.monotonic() - began
-    looked_at = statuses.count(403)
-    assert set(statuses) <= {403, 429}
-    assert 1 <= looked_at <= seconds  # one a second
-
-
-def test_a_password_is_read_from_a_file_or_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = tmp_path / "password"
-    file.write_text("of the file\nnot this line\n")
-    monkeypatch.setenv("EUREKA_UI_PASSWORD", "of the environment")
-    assert read_password(file) == "of the file"
-    assert read_password(None) == "of the environment"
-    monkeypatch.delenv("EUREKA_UI_PASSWORD")
-    assert read_password(None) == ""
-
-
-@pytest.mark.parametrize("content", [b"", b"short\n", b"\xff\xfe\xff\xfe\xff\xfe\xff\xfe\xff"])
-def test_a_useless_password_file_is_an_error(tmp_path: Path, content: bytes) -> None:
-    file = tmp_path / "password"
-    file.write_bytes(content)
-    with pytest.raises(EurekaError, match="password"):
-        read_password(file)
-    with pytest.raises(EurekaError, match="no such file"):
-        read_password(tmp_path / "missing")
-
-
-@pytest.mark.parametrize("address", ["0.0.0.0", "::", "192.168.1.5", "fe80::1%eth0"])
-def test_beyond_loopback_a_password_is_needed(address: str) -> None:
-    with pytest.raises(EurekaError, match="there is no password"):
-        check_reach("there", address, "")
-    check_reach("there", address, PASSWORD)
-    check_reach("here", "127.0.0.1", "")
-    check_reach("here", "::1", "")
+    receive_bounded = bounded(receive)
+    for _ in range(MOST_BODY_BYTES // 8192):
+        await receive_bounded()
+    with pytest.raises(HTTPException, match="524,288 bytes"):
+        await receive_bounded()

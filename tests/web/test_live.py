@@ -1,4 +1,4 @@
-"""Streams of a run's page: one reader for all browsers, the newest parts, an end."""
+"""Streams of a run's page: the newest parts, an end."""
 
 from __future__ import annotations
 
@@ -10,12 +10,8 @@ import pytest
 from page_runs import add_trained, finish, new_run
 
 from eureka_agent.archive.files import locked
-from eureka_agent.journal import progress
-from eureka_agent.journal.state import Recorded, RunState
-from eureka_agent.report.html.charts import Curve
 from eureka_agent.web import live
-from eureka_agent.web.live import ENDED, Feed, Feeds, LiveRun, Parts, message
-from eureka_agent.web.run_page import under_way
+from eureka_agent.web.live import ENDED, Feeds, LiveRun, Parts, message
 from eureka_agent.web.runs import Reader
 
 
@@ -23,11 +19,9 @@ class Views:
     """Counts what is read, and renders the number of attempts."""
 
     def __init__(self) -> None:
-        self.runs: set[int] = set()
         self.quick = self.slow = 0
 
     def __call__(self, name: str, run: LiveRun, slow: bool) -> Parts:
-        self.runs.add(id(run))
         self.slow += slow
         self.quick += not slow
         return {"now": f"<p>{len(run.state.by_id)} attempts</p>"}
@@ -49,7 +43,7 @@ async def until(stream: AsyncIterator[str], words: str) -> str:
     raise AssertionError(f"the stream ended without {words}")
 
 
-async def test_all_browsers_share_one_reader_and_see_the_end(views: Views, tmp_path: Path) -> None:
+async def test_every_browser_sees_what_is_new_and_the_end(views: Views, tmp_path: Path) -> None:
     folder, archive = new_run(tmp_path)
     reader = Reader()
     feeds = Feeds(reader, views)
@@ -61,7 +55,6 @@ async def test_all_browsers_share_one_reader_and_see_the_end(views: Views, tmp_p
         add_trained(archive, "1-01", 1.0)
         await until(first, "1 attempts")
         await until(second, "1 attempts")
-        assert len(views.runs) == 1
         finish(archive)
     assert await until(first, "event: ended") == ENDED
     assert await until(second, "event: ended") == ENDED
@@ -122,20 +115,6 @@ async def test_a_run_that_vanishes_is_told_and_ends_the_stream(
     reader.close()
 
 
-async def test_a_slow_browser_gets_the_newest_of_each_part_only(views: Views) -> None:
-    reader = Reader()
-    feed = Feed("run", reader, views, lambda feed: None)
-    for number in range(1000):
-        feed.tell({"now": f"<p>{number}</p>", "log": "line"})
-    feed.end(ENDED)
-    texts = [text async for text in feed.messages()]
-    reader.close()
-    assert len(texts) == 2
-    assert "<p>999</p>" in texts[0]
-    assert texts[0].count("<hx-partial") == 2
-    assert texts[1] == ENDED
-
-
 def test_slow_parts_come_the_less_often_the_longer_they_take() -> None:
     """At most a hundredth of the time: 80 ms every 8 s."""
     assert live.pause_after(0.08) == pytest.approx(8.0)
@@ -147,22 +126,3 @@ def test_no_line_of_a_part_ends_a_message() -> None:
     lines = text.removesuffix("\n\n").split("\n")
     assert all(line.startswith("data: ") for line in lines)
     assert "\r" not in text
-
-
-def test_what_is_training_is_drawn_as_far_as_it_has_come() -> None:
-    """The best four candidates, their points equally far apart; finals are not candidates."""
-    state = RunState()
-    for number in range(6):
-        kind = "final" if number == 5 else "search"
-        job = f"job {number}"
-        values = [(100, float(number)), (200, None), (300, number + 2.0)]
-        points = tuple(progress.Progress(env_steps=at, fitness=value) for at, value in values)
-        for entry in (
-            progress.TrainingQueued(job=job, label=f"1-{number:02}", training=kind, seed=1),
-            progress.TrainingProgress(job=job, points=points),
-        ):
-            state.apply(Recorded(number, "", 0.0, entry))
-    drawn = under_way(state.under_way)
-    assert [each.name for each in drawn] == [f"1-0{place} (in training)" for place in (4, 3, 2, 1)]
-    assert drawn[0].curves == (Curve((100, 200, 300), (4.0, 4.0, 6.0)),)
-    assert under_way(None) == []

@@ -94,10 +94,10 @@ def test_the_list_keeps_what_it_knows_of_a_run_until_that_changes(
     folder, archive = new_run(tmp_path / "runs")
     add_trained(archive, "1-01", 1.0)
     card = runs.card(folder.name)
-    assert (card.best, card.trained, card.attempts) == ("1.00 m", 1, 1)
+    assert (card["best"], card["trained"], card["attempts"]) == ("1.00 m", 1, 1)
     assert runs.card(folder.name) is card
     add_trained(archive, "1-02", 2.0)
-    assert runs.card(folder.name).best == "2.00 m"
+    assert runs.card(folder.name)["best"] == "2.00 m"
     finish(archive)
 
 

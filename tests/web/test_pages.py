@@ -65,7 +65,10 @@ def charts(answer: httpx.Response) -> dict[str, dict]:
 
 def test_a_runs_charts_have_its_numbers(client: httpx.Client) -> None:
     found = charts(client.get(PLAIN))
-    rows = {row["name"]: row["mean"] for row in found["Scores from fresh seeds"]["rows"]}
+    rows = {
+        row["name"]: row["mean"]
+        for row in found["Scores from fresh seeds, mean ± standard deviation"]["rows"]
+    }
     assert rows == pytest.approx({"2-01": 3.1, "human": 2.6, "sparse": 0.1})
     finals = found["Final trainings, from fresh seeds"]
     human = next(each for each in finals["series"] if each["role"] == "human")

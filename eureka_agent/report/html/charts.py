@@ -37,53 +37,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from eureka_agent import wording
 from eureka_agent.attempt_words import measure_of
-from eureka_agent.records import BASELINES, Attempt, Score, Stage
+from eureka_agent.records import BASELINES, Attempt, Score
 from eureka_agent.report.sparkline import resample
 from eureka_agent.text import escape_unprintable
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-
-@dataclass(frozen=True)
-class Iteration:
-    """Attempts of one iteration."""
-
-    number: int
-    """Counted from 1."""
-    fitness: tuple[float, ...]
-    """Mean of each attempt's trainings, lowest first, without those that have none; strengths where
-    these rank."""
-    broken_off: str
-    """`2 stopped, 1 failed`: trainings without a fitness."""
-
-    @property
-    def best(self) -> float | None:
-        return self.fitness[-1] if self.fitness else None
-
-    @property
-    def median(self) -> float | None:
-        return statistics.median(self.fitness) if self.fitness else None
-
-
-def iterations(attempts: Sequence[Attempt]) -> list[Iteration]:
-    """Iterations with attempts, in order."""
-    by_number: dict[int, list[Attempt]] = {}
-    for attempt in attempts:
-        by_number.setdefault(attempt.iteration + 1, []).append(attempt)
-    return [
-        Iteration(number, _fitness(members), _broken_off(members))
-        for number, members in sorted(by_number.items())
-    ]
-
-
-def _fitness(attempts: Sequence[Attempt]) -> tuple[float, ...]:
-    return tuple(sorted(each.merit for each in attempts if each.merit is not None))
-
-
-def _broken_off(attempts: Sequence[Attempt]) -> str:
-    failed = sum(each.stage is Stage.FAILED and each.fitness is None for each in attempts)
-    return f"{failed} failed" if failed else ""
 
 
 MOST_POINTS = 120
@@ -204,7 +163,11 @@ def fitness_per_iteration(
 ) -> Chart | None:
     """Best and median attempt of each iteration, and the baselines as level lines; None without a
     trained attempt. Of more than `MOST_POINTS` iterations the best of so many parts is drawn."""
-    known = [each for each in iterations(attempts) if each.fitness]
+    by_number: dict[int, list[float]] = {}
+    for attempt in attempts:
+        if attempt.merit is not None:
+            by_number.setdefault(attempt.iteration + 1, []).append(attempt.merit)
+    known = sorted(by_number.items())
     if not known:
         return None
     measure = measure_of(attempts)
@@ -214,12 +177,12 @@ def fitness_per_iteration(
     bounds = [index * len(known) // parts for index in range(parts + 1)]
     groups = [known[start:end] for start, end in itertools.pairwise(bounds)]
     lines: list[tuple[str, Role, list[float]]] = [
-        ("best attempt", "best", [max(each.fitness[-1] for each in group) for group in groups]),
+        ("best attempt", "best", [max(max(fitness) for _, fitness in group) for group in groups]),
         (
             "median attempt",
             "median",
             [
-                statistics.median([value for each in group for value in each.fitness])
+                statistics.median([value for _, fitness in group for value in fitness])
                 for group in groups
             ],
         ),
@@ -240,7 +203,7 @@ def fitness_per_iteration(
         "x": {
             "label": "iteration",
             "format": "number",
-            "values": [group[-1].number for group in groups],
+            "values": [group[-1][0] for group in groups],
         },
         "y": {"label": f"{measure}{unit_note}"},
         "series": series,

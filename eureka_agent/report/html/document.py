@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
@@ -24,7 +24,6 @@ from eureka_agent.report.blocks import (
     Folded,
     Grid,
     Items,
-    NextStep,
     Quote,
     Section,
     Source,
@@ -68,11 +67,6 @@ def _hashes(texts: tuple[str, ...]) -> str:
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 Link = Callable[[str], str]
 """Address of an attempt by its id; empty for none."""
-
-
-def write_html_report(path: Path, report: RunReport) -> None:
-    """Write the document; an existing one is replaced."""
-    path.write_text(html_report(report), encoding="utf-8")
 
 
 def html_report(report: RunReport) -> str:
@@ -138,9 +132,6 @@ def _block(block: Block, link: Link) -> Markup:
                 for name, text in block.rows.items()
             )
             return Markup('<dl class="facts">{}</dl>').format(Markup().join(rows))
-        case NextStep():
-            step = Markup('<dl class="facts"><dt>next</dt><dd>{}: <code>{}</code></dd></dl>')
-            return step.format(_words(block.advice), _text(block.command))
         case Grid():
             return _grid(block, link) if block.rows else Markup()
         case Source(language="python"):
@@ -205,52 +196,3 @@ def _words(text: str) -> Markup:
 
 def _text(text: str) -> Markup:
     return escape(escape_unprintable(text, keep="\n\t"))
-
-
-def batch_page(
-    title: str,
-    state: str,
-    totals: Mapping[str, str],
-    rows: Sequence[Any],
-    numbers: Sequence[str],
-    cells: Callable[[Any], Mapping[str, str]],
-    legend: str,
-) -> str:
-    """The document. `rows`: see `batch.summary.SummaryRow`; `numbers`: titles of the columns of
-    numbers; `cells`: a row's cells by title; `legend`: a sentence on them."""
-    tasks: dict[str, list[Any]] = {}
-    for row in rows:
-        tasks.setdefault(row.task or "not begun", []).append(row)
-    styles = (asset("style.css"),)
-    return (
-        templates()
-        .get_template("batch.html.j2")
-        .render(
-            title=title,
-            state=state,
-            totals=totals,
-            numbers=numbers,
-            cells=cells,
-            legend=legend,
-            tasks={task: _ranked(members) for task, members in tasks.items()},
-            styles=styles,
-            policy=content_security_policy((), styles),
-        )
-    )
-
-
-def _ranked(rows: Sequence[Any]) -> list[tuple[Any, float]]:
-    """Rows of one task, best first, each with the length of its bar from 0 to 100."""
-    known = [row.best_fitness for row in rows if row.best_fitness is not None]
-    known += [row.human_fitness for row in rows if row.human_fitness is not None]
-    low, high = min([0.0, *known]), max([0.0, *known])
-    width = high - low or 1.0
-    ordered = sorted(
-        rows,
-        key=lambda row: -float("inf") if row.best_fitness is None else row.best_fitness,
-        reverse=True,
-    )
-    return [
-        (row, 0.0 if row.best_fitness is None else 100 * (row.best_fitness - low) / width)
-        for row in ordered
-    ]

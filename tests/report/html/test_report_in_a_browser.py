@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 from browsers import cut_off
 
-from eureka_agent.batch.summary import LEGEND, NUMBERS, SummaryRow, by_column
 from eureka_agent.records import CurvePoint
 from eureka_agent.report.curves import write_curves_csv
-from eureka_agent.report.html.document import batch_page, write_html_report
+from eureka_agent.report.html.document import html_report
 from eureka_agent.report.run_report import RunReport
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def document(report: RunReport, point: Callable[..., CurvePoint], tmp_path: Path
     words = "hop </script><script>document.title = 'taken'</script><img src=x onerror=alert(1)>"
     description = report.description.model_copy(update={"fitness_unit": words})
     run = replace(report, folder=tmp_path, sentence=words, description=description)
-    write_html_report(tmp_path / "report.html", run)
+    (tmp_path / "report.html").write_text(html_report(run), encoding="utf-8")
     return tmp_path / "report.html"
 
 
@@ -145,37 +144,4 @@ def test_new_data_is_drawn_into_a_figure(browser: Browser, document: Path) -> No
     )
     assert legend[1:] == [1, 1, "false"]  # a hidden line stays hidden
     assert legend[0].split()[:2] == ["3-07", "4.5"]
-    page.close()
-
-
-@pytest.mark.parametrize("width", [1200, 800, 390])
-def test_the_summary_of_a_batch_has_every_column_in_sight(
-    browser: Browser, tmp_path: Path, width: int
-) -> None:
-    row = SummaryRow(
-        "walkers-quadruped-anthropic-claude-seed1",
-        "finished",
-        "quadruped · run",
-        designer="anthropic/claude-sonnet",
-        generations="12/12",
-        trained=96,
-        attempts=120,
-        best="1,234.56 ± 123.45 m/s",
-        best_fitness=1234.56,
-        human="1,100.12 m/s",
-        human_fitness=1100.12,
-        why_not_normalized="human ≈ sparse",
-        seconds=36_000.0,
-        message="it could not begin: " + "the reason is long, " * 20,
-    )
-    page_of_it = batch_page("night", "Finished", {}, [row, row], NUMBERS, by_column, LEGEND)
-    (tmp_path / "summary.html").write_text(page_of_it, encoding="utf-8")
-    page = browser.new_page(viewport={"width": width, "height": 800})
-    page.goto((tmp_path / "summary.html").as_uri())
-    assert cut_off(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth") == width
-    for text in ("1,234.56 ± 123.45 m/s", "1,100.12 m/s", "human ≈ sparse", "10 h 0 min"):
-        place = page.locator("tr").filter(has_text=text).first.get_by_text(text).bounding_box()
-        assert place is not None
-        assert place["x"] + place["width"] <= width
     page.close()
