@@ -12,11 +12,12 @@ import torch
 from invented_environments import BOAT, description, variable
 from reward_values import evaluate, reward_function, states
 
+from eureka_agent.critic.memory import normalized
 from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary
 from eureka_agent.designer.offline.compose import Composition, Dice
 from eureka_agent.designer.offline.designer import OfflineDesigner, improve, retune
 from eureka_agent.designer.offline.terms import Genome, Operand, genome_of, pays, recover, term
-from eureka_agent.designer.source_tools import normalized, parameter_names
+from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.records import (
     NOT_ASKED,
     Diagnosis,

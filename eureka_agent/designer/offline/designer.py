@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterable
 from decimal import Decimal
 
+from eureka_agent.critic.memory import normalized
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.offline.compose import (
     FREE,
@@ -24,7 +25,6 @@ from eureka_agent.designer.offline.compose import (
 from eureka_agent.designer.offline.scene import TaskReading
 from eureka_agent.designer.offline.terms import TUNABLE, Genome, pays, recover, render, rounded
 from eureka_agent.designer.offline.wishes import as_told
-from eureka_agent.designer.source_tools import normalized
 from eureka_agent.records import Cost, Diagnosis, Operator, Proposal, Verdict
 from eureka_agent.rewards import CodeReward
 
