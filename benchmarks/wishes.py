@@ -27,9 +27,9 @@ from typing import Any
 from benchmarks._results import write_result
 from benchmarks._wish_goals import GOALS
 from benchmarks._wish_table import BASE, ROUNDS, rows_of, table_text
+from eureka_agent.analysis.standing import standing_wishes
 from eureka_agent.archive.run_folder import RUNS_VARIABLE, Run, list_runs, open_run
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.standing import standing_wishes
 from eureka_agent.feedback_records import Decision, Wish
 from eureka_agent.fleet.fleet import Machine
 from eureka_agent.journal.entries import (

@@ -239,7 +239,7 @@ class SearchSettings(TrainingSettings):
     seed: int = Field(0, ge=0, le=MOST_SEED)
     """Seed of the search; equal seeds give equal attempts."""
     novelty: bool = True
-    """Send back rewards that this run has tried before, perhaps under other names."""
+    """Send back rewards that this run has tried before."""
     rungs: tuple[Annotated[float, Field(gt=0, lt=1)], ...] = Field((0.7,), max_length=100)
     """Parts of a training after which its policy is scored."""
     scoring_episodes: int = Field(16, gt=0, le=MOST_EPISODES)

@@ -101,12 +101,6 @@ FORMS = [
         "good",
     ),
     Form(
-        "vllm-gpt-oss-stripped-fenced-glue",
-        "stripped harmony where the analysis ends in a closing fence: '```assistantfinal```python'",
-        "analysisTry this:\n\n" + fenced(DRAFT).rstrip("\n") + "assistantfinal" + fenced(GOOD),
-        "good",
-    ),
-    Form(
         "vllm-gpt-oss-analysis-only-stop",
         "the parser ends in a non-terminal state: only the analysis, finish stop, no final channel",
         "<|channel|>analysis<|message|>" + MUSE + "<|end|>",
@@ -133,17 +127,6 @@ FORMS = [
         "good",
     ),
     Form(
-        "vllm-budget-injected-mid-answer",
-        "the budget counter misses the bare </think> and injects its closing phrase into the answer, "
-        "which the model then restarts (vllm PR 53572)",
-        "Here is the reward:\n\n```python\n"
-        + DRAFT[: DRAFT.index("    return")]
-        + "I have to give the solution based on the reasoning directly now.</think>\n\n"
-        + ANSWER,
-        "good",
-        thoughts="The pole should stay upright.",
-    ),
-    Form(
         "vllm-budget-reentry",
         "after a forced </think> the model opens <think> again, closes it, then answers (vllm#43708)",
         "</think>\n\n<think>\n" + MUSE + "</think>\n\n" + ANSWER,
@@ -151,21 +134,9 @@ FORMS = [
         thoughts="We need a rew",
     ),
     Form(
-        "vllm-minimax-m3-mm-think",
-        "MiniMax M3's own tags leak into content while streaming (vllm#45687)",
-        "<mm:think>" + MUSE + "</mm:think>" + ANSWER,
-        "good",
-    ),
-    Form(
         "vllm-granite-phrases",
         "Granite 3.2 has no tags: 'Here is my thought process:' and 'Here is my response:'",
         "Here is my thought process:\n\n" + MUSE + "\nHere is my response:\n\n" + ANSWER,
-        "good",
-    ),
-    Form(
-        "vllm-hunyuan-answer",
-        "Hunyuan A13B: <think>\\n..\\n</think>\\n<answer>\\n..\\n</answer> with the parser off",
-        "<think>\n" + MUSE + "\n</think>\n<answer>\n" + ANSWER + "\n</answer>",
         "good",
     ),
     Form(
@@ -194,31 +165,9 @@ FORMS = [
         "good",
     ),
     Form(
-        "vllm-exaone-thought",
-        "EXAONE Deep: <thought>..</thought>, the opener often prefilled",
-        MUSE + "</thought>\n\n" + ANSWER,
-        "good",
-    ),
-    Form(
-        "vllm-openthinker",
-        "OpenThinker / Sky-T1: <|begin_of_thought|> and <|begin_of_solution|>",
-        "<|begin_of_thought|>\n\n"
-        + MUSE
-        + "\n<|end_of_thought|>\n\n<|begin_of_solution|>\n\n"
-        + ANSWER
-        + "\n<|end_of_solution|>",
-        "good",
-    ),
-    Form(
         "vllm-mistral-think-special",
         "Magistral / Ministral 3 Reasoning with deepseek_r1 parser: [THINK] leaks",
         "[THINK]" + MUSE + "[/THINK]" + ANSWER,
-        "good",
-    ),
-    Form(
-        "vllm-apertus",
-        "Apertus: <|inner_prefix|> deliberation <|inner_suffix|>",
-        "<|inner_prefix|>" + MUSE + "<|inner_suffix|>" + ANSWER + "<|assistant_end|>",
         "good",
     ),
     Form(
@@ -268,12 +217,6 @@ FORMS = [
         "llama-gemma4-channel",
         "Gemma 4's asymmetric pair leaks: <|channel>thought .. <channel|>",
         "<|channel>thought\n" + MUSE + "<channel|>" + ANSWER,
-        "good",
-    ),
-    Form(
-        "llama-gemma4-close-only",
-        "Gemma 4 with the thought channel opened in the prompt: only <channel|> is in the text",
-        MUSE + "<channel|>" + ANSWER,
         "good",
     ),
     Form(
@@ -411,21 +354,6 @@ FORMS = [
         "good",
     ),
     Form(
-        "lmstudio-details-thoughts",
-        "a front-end's folded thoughts in the text: <details><summary>",
-        '<details type="reasoning" done="true">\n<summary>Thought for 12 seconds</summary>\n'
-        + quote(MUSE)
-        + "</details>\n\n"
-        + ANSWER,
-        "good",
-    ),
-    Form(
-        "lmstudio-gpt-oss-final-only",
-        "LM Studio strips '<|start|>assistant' and leaves the channel markers",
-        "<|channel|>analysis<|message|>" + MUSE + "<|channel|>final<|message|>" + ANSWER,
-        "good",
-    ),
-    Form(
         "lmstudio-chinese",
         "the explanations are in Chinese",
         "初稿：\n\n"
@@ -433,28 +361,6 @@ FORMS = [
         + "\n这个奖励方向错了，会鼓励杆子倾斜。最终版本：\n\n"
         + fenced(GOOD),
         "good",
-    ),
-    Form(
-        "lmstudio-japanese-label",
-        "Japanese, the opening fence behind a full-width colon",
-        "下書き：```python\n" + DRAFT + "```\n符号が逆です。最終版：```python\n" + GOOD + "```\n",
-        "good",
-    ),
-    Form(
-        "sglang-glm-box-glued-code",
-        "GLM boxes bare code after a fenced draft",
-        "Draft:\n\n" + fenced(DRAFT) + "\nAnswer: <|begin_of_box|>" + GOOD + "<|end_of_box|>",
-        "good-or-none",
-    ),
-    Form(
-        "sglang-kimi-k2-sections",
-        "Kimi K2 with the tool parser off: tool-call sections as text",
-        fenced(DRAFT)
-        + "\nThat is wrong.<|tool_calls_section_begin|><|tool_call_begin|>functions.submit:0"
-        "<|tool_call_argument_begin|>"
-        + json.dumps({"source": GOOD})
-        + "<|tool_call_end|><|tool_calls_section_end|>",
-        "good-or-none",
     ),
     Form(
         "sglang-qwen3-coder-xml",
@@ -465,32 +371,10 @@ FORMS = [
         "good-or-none",
     ),
     Form(
-        "sglang-mimo-close-in-fence",
-        "the thoughts end with an unclosed fence that held only the draft's head; </think> on its own line",
-        "<think>\nTry\n```python\nimport torch\n\ndef compute_reward(pole_angle):\n</think>\n"
-        + fenced(GOOD),
-        "good",
-    ),
-    Form(
-        "sglang-scratchpad",
-        "<scratchpad> with an unfenced draft, <code> with the unfenced answer",
-        "<scratchpad>\n" + DRAFT + "\nwrong sign\n</scratchpad>\n<code>\n" + GOOD + "</code>\n",
-        "good-or-none",
-    ),
-    Form(
         "anthropic-answer-bare-code",
         "<answer> with bare code after <thinking> with a fenced draft",
         "<thinking>\n" + MUSE + "</thinking>\n\n<answer>\n" + GOOD + "</answer>",
         "good",
-    ),
-    Form(
-        "anthropic-artifact",
-        "artifact tags around bare code, after a fenced draft",
-        "A first sketch:\n\n" + fenced(DRAFT) + '\n<antArtifact identifier="reward" '
-        'type="application/vnd.ant.code" language="python" title="Reward">\n'
-        + GOOD
-        + "</antArtifact>\n",
-        "good-or-none",
     ),
     Form(
         "anthropic-str-replace",
@@ -554,15 +438,6 @@ FORMS = [
         "    centre = -0.2 * cart_position.abs()\n    return lean + centre, {...}\n",
     ),
     Form(
-        "anthropic-function-calls",
-        "a tool call written as text",
-        '<function_calls>\n<invoke name="submit">\n<parameter name="source">'
-        + GOOD
-        + "</parameter>\n</invoke>\n</function_calls>",
-        "good-or-none",
-        thoughts=MUSE,
-    ),
-    Form(
         "responses-commentary-then-final",
         "two message items (phase commentary, then final_answer) joined into one text",
         "I'll start from a simple lean penalty and check its sign.\n\n"
@@ -570,22 +445,6 @@ FORMS = [
         + "\nThe sign is wrong, so I'm switching to the cosine.\n\n"
         + ANSWER,
         "good",
-    ),
-    Form(
-        "responses-items-glued",
-        "two message items joined without a newline: fence glued to fence",
-        "Sketch:\n" + fenced(DRAFT).rstrip("\n") + fenced(GOOD).rstrip("\n"),
-        "good-or-none",
-    ),
-    Form(
-        "responses-apply-patch-add",
-        "apply_patch as text, adding the whole file",
-        "Draft:\n\n"
-        + fenced(DRAFT)
-        + "\n*** Begin Patch\n*** Add File: reward.py\n"
-        + "".join("+" + line for line in GOOD.splitlines(True))
-        + "*** End Patch\n",
-        "good-or-none",
     ),
     Form(
         "responses-apply-patch-update",
@@ -611,30 +470,6 @@ FORMS = [
         + "=======\n"
         + GOOD
         + ">>>>>>> REPLACE\n```\n",
-        "good-or-none",
-    ),
-    Form(
-        "responses-git-conflict",
-        "git's conflict marks between both versions",
-        fenced("<<<<<<< HEAD\n" + DRAFT + "=======\n" + GOOD + ">>>>>>> final\n"),
-        "good-or-none",
-    ),
-    Form(
-        "responses-ipynb",
-        "a notebook as JSON",
-        fenced(
-            json.dumps(
-                {
-                    "cells": [
-                        {"cell_type": "code", "source": DRAFT.splitlines(True)},
-                        {"cell_type": "code", "source": GOOD.splitlines(True)},
-                    ]
-                },
-                indent=1,
-            )
-            + "\n",
-            "json",
-        ),
         "good-or-none",
     ),
     Form(

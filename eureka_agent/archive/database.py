@@ -33,16 +33,19 @@ from eureka_agent.archive.safe_files import check_numbers, inside, load_json, re
 from eureka_agent.archive.sqlite_files import (
     BUSY_SECONDS,
     MOST_READ_BYTES,
+    PLACES,
     ROW_BYTES,
     ResultT,
+    attempt_row,
     check_files,
     connect,
     connect_to_copy,
     fetch,
+    has_tables,
+    make_tables,
     transaction,
     until_free,
 )
-from eureka_agent.archive.tables import PLACES, attempt_row, has_tables, make_tables
 from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import KINDS, BaseEntry, kind_of
@@ -363,8 +366,8 @@ class Archive:
         return known.get(attempt_id)
 
     def attempts_in_brief(self) -> tuple[Attempt, ...]:
-        """All attempts in that order, each with the fields of a list (`archive/tables.py`). Only
-        those with new entries are read again."""
+        """All attempts in that order, each with the fields of a list (`in_brief`). Only those with
+        new entries are read again."""
         number = self._last()[0]
         rows = self._read(
             "SELECT brief FROM attempts WHERE ?1 = 0 OR id IN"

@@ -16,7 +16,7 @@ from scipy.stats import trim_mean
 from eureka_agent import wording
 from eureka_agent.batch.folder import UNDER_WAY, SearchState
 from eureka_agent.batch.suite_results import Cell, Results, executable_share
-from eureka_agent.report.blocks import Block, Document, Grid, Items, Section, Words
+from eureka_agent.report.blocks import Block, Document, Grid, Items, Section, Source, Words
 from eureka_agent.text import one_line
 
 RESAMPLES = 2000

@@ -21,10 +21,6 @@ MOST_UNANSWERED = 8
 """Most replies in a row without a reward. Then it is one fault, and the search ends."""
 PATIENCE_AFTER_AN_ANSWER = 4
 """Times as many once a reply has held one."""
-_NOTES = {
-    FinishReason.CUT_OFF: "The reply was cut off at the bound on tokens.",
-    FinishReason.REASONING_ALONE: "The reward stands in the reasoning, after which nothing came.",
-}
 STANDARD_ERRORS = 2.0
 """Least difference of two means that counts, in standard errors by the spread between seeds: 95 %
 of equal ones differ by less."""
@@ -188,8 +184,8 @@ def _said_something(rejected: Proposal) -> bool:
 
 def _proposal(request: DesignRequest, message: Message) -> Proposal:
     cut_off = message.finish_reason == FinishReason.CUT_OFF
-    reply = parse_reply(message.reply, message.reasoning, cut_off=cut_off)
-    note = _NOTES.get(FinishReason(message.finish_reason), "")
+    reply = parse_reply(message.reply, cut_off=cut_off)
+    note = "The reply was cut off at the bound on tokens." if cut_off else ""
     problem, hint = "", ""
     if not reply.source:
         problem, hint = _why_no_reward(message)

@@ -1,11 +1,20 @@
-"""Reward source and reasoning from a language model's reply of any form."""
+"""Reward source and reasoning from a language model's reply. Nothing is run here.
+
+Models write prose and Python in fences, at times without fences, with a draft before the answer. A
+reply of which it is not sure what counts has no source: the model is asked again.
+"""
 
 from __future__ import annotations
 
+import ast
+import builtins
 import re
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eureka_agent.designer import salvage
+from eureka_agent import syntax
+from eureka_agent.critic.allow_list import names_bound, names_used
 from eureka_agent.designer.source_tools import ENTRY_POINT
 from eureka_agent.llm.markdown import Block, joined_prose, split
 from eureka_agent.llm.spoken import spoken
@@ -13,30 +22,23 @@ from eureka_agent.text import clipped, printable
 
 LONGEST_REASONING = 10_000
 """Most characters of a proposal's reasoning. The whole reply is stored apart."""
-_DEFINITION = re.compile(rf"^(?P<indent>[ \t]*)(?:async )?def\s+{ENTRY_POINT}\b", re.MULTILINE)
-_CODE_START = re.compile(
-    r"^(?:import [\w.]+|from [\w.]+ import\b|def \w+|@\w|[A-Za-z_]\w*(?: *: *[\w.]+)? *= *\S)",
-    re.MULTILINE,
-)
-_AFTER_A_BODY = re.compile(r"(?<=\n)(?=[^\s)#@])(?!def )")
-_OTHER_LANGUAGES = (
-    "json",
-    "diff",
-    "patch",
-    "text",
-    "txt",
-    "markdown",
-    "md",
-    "bash",
-    "sh",
-    "shell",
-    "console",
-)
-_MOST_TRIES = 8
-"""Parts of a text without fences that are tried as source."""
-
+LONGEST_SOURCE = 50_000
+"""Most characters of a source, as for the critic."""
 _MOST_PARTS = 200
 """Most blocks of a reply and texts between them, from the last one."""
+_DEFINITION = re.compile(rf"^(?:async )?def\s+{ENTRY_POINT}\b", re.MULTILINE)
+_CODE_LINE = re.compile(
+    r"\s*$|[ \t#@)\]}]|import [\w.]+|from [\w.]+ import\b|def \w"
+    r"|[A-Za-z_]\w*(?: *: *[\w.]+)? *= *\S"
+)
+_PATCH = re.compile(r"^(?:\*\*\* (?:Begin|Update)\b|<{5,9} |@@|\+\+\+ |--- \S)", re.MULTILINE)
+"""Lines of a diff, or of a replacement such as between `<<<<<<< SEARCH` and `>>>>>>> REPLACE`."""
+# it has no ambiguous part, since a model may write a line of 50,000 hashes
+_ELISION = re.compile(
+    r"^[ \t]*+#?[ \t]*+(?:\.{3}|…)|\([ \t]*+(?:\.{3}|…)|^[^#\n]*+#[^\n]*\b(?:unchanged|(?:same )?as"
+    r" (?:before|above))\b",
+    re.MULTILINE | re.IGNORECASE,
+)
 _DISCARDED = re.compile(
     r"[\s#*_>-]*(?:for (?:comparison|reference)[,:]?|instead of|not)?\s*(?:the|an?|my)?\s*"
     r"(?:(?:earlier|previous|old|original|discarded|rejected|abandoned|alternative|unused|option|variant)\b"
@@ -48,6 +50,7 @@ _TAKEN_BACK = re.compile(
     r"\b(?:wait|oops|hmm|wrong|incorrect|mistaken?|corrected)\b|\breplace `", re.IGNORECASE
 )
 """Words after a reward that take it back."""
+_PARTIAL = "the reply changes a part of its reward, and does not show the whole"
 
 
 @dataclass(frozen=True)
@@ -62,207 +65,127 @@ class Reply:
     """The reason for an empty source, in words for the model."""
 
 
-@dataclass(frozen=True)
-class _Candidate:
-    """A part of a reply that defines the reward."""
-
-    source: str
-    around: str
-    """Prose in the part."""
-    place: int
-    """Index of the part."""
-    is_excerpt: bool
-    """True for a definition that leaves parts out, beside one that is whole."""
-
-
-def parse_reply(text: str, thoughts: str = "", *, cut_off: bool = False) -> Reply:
+def parse_reply(text: str, *, cut_off: bool = False) -> Reply:
     """Find the reward in a reply: the last definition of `compute_reward` in its answer, with the
-    blocks that define what it calls.
-
-    Helpers may be anywhere, in blocks of their own too. A block that was cut off counts, as does
-    code without a fence, in JSON, in the new half of a replacement, or in a diff that holds all of
-    it. Invalid code is returned unchanged, for the critic to judge. `thoughts`: those that the
-    server sent apart. They count where there is no answer, they end with the only reward in them,
-    and the reply was not `cut_off` at the bound on tokens.
+    blocks that define what it calls. Invalid code is returned unchanged, for the critic to judge.
     """
     answer = spoken(printable(text))
-    if answer.text.strip() and not (answer.thoughts and cut_off):
-        return _parse(answer.text, cut_off=cut_off)
-    thought = (answer.thoughts or printable(thoughts)).strip()
-    if cut_off or not thought:
-        return Reply("", "", "the reply holds no answer")
-    reply = _parse(thought)
-    parts = split(thought)
-    ends_with_it = isinstance(parts[-1], str) and not parts[-1].strip()
-    is_only = len(_DEFINITION.findall(thought)) == 1
-    if reply.source and ends_with_it and is_only:
-        return reply
-    return Reply("", "", "the reply holds thoughts, and no answer after them")
-
-
-def _parse(text: str, *, cut_off: bool = False) -> Reply:
-    text, new = salvage.replaced(text)
-    parts = split(text)[-_MOST_PARTS:]
-    codes = [_code(part) if isinstance(part, Block) else "" for part in parts]
-    found = [
-        candidate
-        for place, part in enumerate(parts)
-        if (candidate := _candidate(part, codes[place], place)) is not None
-    ]
-    whole = [each for each in found if salvage.is_whole(each.source, ENTRY_POINT)]
-    if not found:
+    if not answer.text.strip() or (answer.thoughts and cut_off):
+        why = "thoughts, and no answer after them" if answer.thoughts else "no answer"
+        return Reply("", "", f"the reply holds {why}")
+    parts = split(answer.text)[-_MOST_PARTS:]
+    codes = [part.body if isinstance(part, Block) and _is_python(part) else "" for part in parts]
+    found = [place for place, code in enumerate(codes) if _DEFINITION.search(code)]
+    prose = clipped(joined_prose(parts), LONGEST_REASONING)
+    if found:
+        problem = _doubt(parts, codes, found, cut_off=cut_off)
+        return Reply("", prose, problem) if problem else _reply(_joined(codes, found[-1]), prose)
+    if not _DEFINITION.search(
+        prose_only := "\n".join(each for each in parts if isinstance(each, str))
+    ):
         problem = f"the reply holds no Python code block that defines `{ENTRY_POINT}`"
-        return _wrapped(text) or Reply("", _reply("", text).reasoning, problem)
-    main = whole[-1] if whole and found[-1].is_excerpt else found[-1]
-    prose = joined_prose(
-        [main.around if place == main.place else part for place, part in enumerate(parts)]
-    )
-    others = {each.source for each in whole if each.place < main.place} - {main.source}
-    problem = ""
-    if others and _is_discarded(parts[: main.place]):
-        problem = "the reply holds several rewards, and it is not clear which one counts"
-    problem = problem or _doubt(main, parts[main.place + 1 :], new, cut_off=cut_off)
-    if problem:
-        return Reply("", clipped(prose, LONGEST_REASONING), problem)
-    codes[main.place] = main.source
-    return _reply(_with_helpers(codes, main.place), prose)
+        return Reply("", prose, problem)
+    if _PATCH.search(prose_only):
+        return Reply("", prose, _PARTIAL)
+    return _unfenced(prose_only)
 
 
 def _reply(source: str, reasoning: str) -> Reply:
     source = source.strip("\n").rstrip()
-    return Reply(f"{source}\n" if source else "", clipped(reasoning.strip(), LONGEST_REASONING))
+    return Reply(f"{source}\n", clipped(reasoning.strip(), LONGEST_REASONING))
 
 
-def _code(block: Block) -> str:
-    """A block as Python, taken out of a diff; empty for JSON."""
-    body = block.body
-    if ENTRY_POINT not in body or salvage.parses(body):
-        return body
-    if salvage.from_json(body, ENTRY_POINT) is not None:
-        return ""
-    return salvage.mended(salvage.from_diff(body) or body)
+def _is_python(block: Block) -> bool:
+    return not block.language or block.language.startswith("py")
 
 
-def _candidate(part: Block | str, code: str, place: int) -> _Candidate | None:
-    """The definition in a part of a reply; None without one."""
-    if isinstance(part, str):
-        reply = _wrapped(part) or _unfenced(part)
-        if not reply.source:
-            return None
-        return _Candidate(reply.source, reply.reasoning, place, salvage.is_excerpt(reply.source))
-    if _DEFINITION.search(code):
-        excerpt = salvage.is_excerpt(code) or part.language in _OTHER_LANGUAGES
-        return _Candidate(code, "", place, excerpt and part.closed)
-    wrapped = _wrapped(part.body)
-    if wrapped is None:
-        return None
-    return _Candidate(wrapped.source, wrapped.reasoning, place, is_excerpt=False)
-
-
-def _wrapped(text: str) -> Reply | None:
-    """The reward in a JSON text."""
-    wrapped = salvage.from_json(text, ENTRY_POINT)
-    if wrapped is None:
-        return None
-    source, around = wrapped
-    inner = _parse(source) if "```" in source else Reply(source, "")
-    return _reply(inner.source, _joined(around, inner.reasoning))
-
-
-def _doubt(main: _Candidate, after: list[Block | str], new: list[str], *, cut_off: bool) -> str:
-    """The reason why a reward may not be the model's answer, by the parts after it; empty if there
-    is none. `new`: lines of replacements."""
-    blocks = [part for part in after if isinstance(part, Block)]
-    prose = "\n".join(part for part in after if isinstance(part, str)).strip()
+def _doubt(
+    parts: Sequence[Block | str], codes: Sequence[str], found: Sequence[int], *, cut_off: bool
+) -> str:
+    """The reason why the last of the found rewards may not be the answer; empty for none."""
+    place, code = found[-1], codes[found[-1]]
+    blocks = [part for part in parts[place + 1 :] if isinstance(part, Block)]
+    prose = "\n".join(part for part in parts[place + 1 :] if isinstance(part, str)).strip()
     if cut_off and (blocks or prose):
         return "the reply was cut off while it went on after a reward"
-    changes = [line for block in blocks for line in _changes(block, main)]
-    for line in (*new, *changes, *salvage.added_lines(prose)):
-        if line.strip() and line.strip() not in main.source:
-            return "the reply changes a part of its reward, and does not show the whole"
-    is_unread = re.search(rf"def\s+{ENTRY_POINT}\b", prose) is not None
+    if _PATCH.search("\n".join([code, prose, *(each.body for each in blocks)])):
+        return _PARTIAL
+    own = {name for each in _statements(code) for name in names_used(each, ast.Store)}
+    later = [each.body for each in blocks if ENTRY_POINT not in each.body]  # no example of usage
+    if (len(found) > 1 and _is_excerpt(code)) or any(own & _defined(each) for each in later):
+        return _PARTIAL
+    before = [part for part in parts[place - 1 : place] if isinstance(part, str)]
+    lines = [line for part in before for line in part.split("\n") if line.strip()]
+    if len(found) > 1 and lines and _DISCARDED.match(lines[-1]):
+        return "the reply holds several rewards, and it is not clear which one counts"
     is_missing = any(not each.body.strip() and each.language.startswith("py") for each in blocks)
     is_promised = not blocks and prose.endswith(":")
+    unread = "\n".join([prose, *(each.body for each in blocks)])
+    is_unread = re.search(rf"def\s+{ENTRY_POINT}\b", unread) is not None
     if is_unread or is_missing or is_promised or _TAKEN_BACK.search(prose):
         return "the reply goes on after its reward, as if another one followed"
     return ""
 
 
-def _is_discarded(parts: list[Block | str]) -> bool:
-    """True where the prose before a definition tells it as an earlier one."""
-    lines = [line for part in parts[-1:] if isinstance(part, str) for line in part.split("\n")]
-    last = next((line for line in reversed(lines) if line.strip()), "")
-    return _DISCARDED.match(last) is not None
+def _is_excerpt(source: str) -> bool:
+    """True for a definition that leaves parts out, or returns nothing."""
+    nodes = [node for each in _statements(source) for node in ast.walk(each)]
+    returns = any(isinstance(node, ast.Return) and node.value is not None for node in nodes)
+    return _ELISION.search(source) is not None or (bool(nodes) and not returns)
 
 
-def _changes(block: Block, main: _Candidate) -> list[str]:
-    """Lines of a later block that replace some of the reward's: those that a diff adds, and
-    assignments to names of the function."""
-    if ENTRY_POINT in block.body and block.language not in ("diff", "patch", ""):
-        return []
-    names = salvage.names_assigned(main.source, ENTRY_POINT) & salvage.names_defined(block.body)
-    return salvage.added_lines(block.body) or (block.body.split("\n") if names else [])
-
-
-def _with_helpers(codes: list[str], main: int) -> str:
+def _joined(codes: Sequence[str], main: int) -> str:
     """The main block, after the blocks that define names which it needs."""
-    source = codes[main]
     others = {
-        index: salvage.names_defined(code)
-        for index, code in enumerate(codes)
-        if index != main and not _DEFINITION.search(code)
+        place: _defined(code)
+        for place, code in enumerate(codes)
+        if code and place != main and not _DEFINITION.search(code)
     }
     needed: set[int] = set()
-    missing = salvage.names_missing(source)
-    while missing:
-        found = next(
-            (index for index in sorted(others, reverse=True) if missing & others[index]), None
-        )
-        if found is None:
-            break
-        needed.add(found)
-        missing = (missing | salvage.names_missing(codes[found])) - others.pop(found)
-    return "\n\n\n".join([*(codes[index].strip("\n").rstrip() for index in sorted(needed)), source])
+    missing = _missing(codes[main])
+    while found := [place for place, names in others.items() if missing & names]:
+        needed.add(found[-1])
+        missing = (missing | _missing(codes[found[-1]])) - others.pop(found[-1])
+    helpers = (codes[place].strip("\n").rstrip() for place in sorted(needed))
+    return "\n\n\n".join([*helpers, codes[main]])
 
 
 def _unfenced(text: str) -> Reply:
-    """Code without a fence, from the first line that looks like code to the last that parses, or
-    in a diff that holds all of it."""
-    if (patch := salvage.BEGIN_OF_DIFF.search(text)) and salvage.added_lines(text[patch.start() :]):
-        source = salvage.from_diff(text[patch.start() :]) or ""
-        return _reply(source if _DEFINITION.search(source) else "", text[: patch.start()])
-    definitions = list(_DEFINITION.finditer(text))
-    if not definitions:
-        return _reply("", text)
-    last = definitions[-1]
-    before, code = _indented_part(text, last) if last["indent"] else ("", text)
-    *older, place = _DEFINITION.finditer(code)
-    begin = older[-1].end() if older else 0
-    starts = [each.start() for each in _CODE_START.finditer(code, 0, place.start())]
-    starts = [*starts[:1], *(start for start in starts[1:] if start > begin)]
-    for start in [*starts[: _MOST_TRIES - 1], place.start()]:
-        length = salvage.leading_code(code[start:], ENTRY_POINT)
-        if start + length > place.start():
-            break
-    else:  # the critic tells what is wrong with it
-        above = (each for each in starts if salvage.parses(code[each : place.start()]))
-        start = next(above, place.start())
-        after = _AFTER_A_BODY.search(code, place.end())
-        length = (len(code) if after is None else after.start()) - start
-    end = start + length
-    return _reply(code[start:end], _joined(before, code[:start], code[end:]))
-
-
-def _indented_part(text: str, definition: re.Match[str]) -> tuple[str, str]:
-    """The text before an indented definition and the lines above it, and the rest without that
-    indent."""
-    indent = definition["indent"]
-    lines, line = text.split("\n"), text.count("\n", 0, definition.start())
-    first = line
-    while first > 0 and (lines[first - 1].startswith(indent) or not lines[first - 1].strip()):
+    """Code without a fence: the lines around the last definition that look like code, as far as
+    they can be parsed."""
+    lines = text.split("\n")
+    place = max(number for number, line in enumerate(lines) if _DEFINITION.match(line))
+    first, last = place, place + 1
+    while first and _CODE_LINE.match(lines[first - 1]):
         first -= 1
-    return "\n".join(lines[:first]), "\n".join(each.removeprefix(indent) for each in lines[first:])
+    while last < len(lines) and (not lines[last].strip() or lines[last][0] in " \t#)]}"):
+        last += 1
+    first = first if _statements("\n".join(lines[first:last])) else place
+    around = ("\n".join(lines[:first]).strip(), "\n".join(lines[last:]).strip())
+    return _reply("\n".join(lines[first:last]), "\n\n".join(filter(None, around)))
 
 
-def _joined(*parts: str) -> str:
-    return "\n\n".join(part.strip() for part in parts if part.strip())
+def _statements(source: str) -> list[ast.stmt]:
+    """The top-level statements; empty if the source does not parse or is too long."""
+    if len(source) > LONGEST_SOURCE:
+        return []
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # such as a backslash in a string
+            return syntax.parsed(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+
+
+def _defined(source: str) -> set[str]:
+    """Names that the top level binds; none if the source does not parse."""
+    names: set[str] = set()
+    for each in _statements(source):
+        names |= {each.name} if isinstance(each, ast.FunctionDef) else names_bound(each)
+    return names
+
+
+def _missing(source: str) -> set[str]:
+    """Names that are read but bound nowhere in the source."""
+    tree = ast.Module(_statements(source), [])
+    return set(names_used(tree)) - names_bound(tree) - set(dir(builtins))

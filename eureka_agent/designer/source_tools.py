@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from eureka_agent import syntax
 from eureka_agent.critic.allow_list import imports, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME, reward_functions
-from eureka_agent.critic.memory import Bare
+from eureka_agent.critic.memory import Bare, normalized, parsed
 from eureka_agent.critic.repair import replaced
 from eureka_agent.errors import EurekaError
 from eureka_agent.text import clipped, one_line
@@ -40,22 +39,6 @@ LARGEST = 1e30
 """Largest size of a constant that may be changed; its inverse is the smallest."""
 DIGITS = 4
 """Significant digits of a written value. No training tells more of them apart."""
-
-
-def parsed(source: str) -> ast.Module | None:
-    """The syntax tree, or None for invalid or too deeply nested source."""
-    try:
-        return syntax.parsed(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):  # ValueError: a null byte
-        return None
-
-
-@functools.lru_cache(maxsize=128)  # each draft is compared with all before it
-def normalized(source: str) -> str:
-    """A text that is equal for sources that differ only in layout, comments, docstrings,
-    annotations and decorators. Invalid source is its own normal form."""
-    tree = parsed(source)
-    return source.strip() if tree is None else ast.dump(Bare().visit(tree))
 
 
 def same_reward(first: str, second: str) -> bool:

@@ -29,12 +29,22 @@ from eureka_agent.llm.access import (
     shown_address,
     usable_address,
 )
-from eureka_agent.llm.bodies import BOUNDS, Forms, chat_body, messages_body, responses_body
 from eureka_agent.llm.bounded_http import LONGEST_BODY_BYTES, bound_clients, requests_bounded
 from eureka_agent.llm.breaker import Breaker, Retries
 from eureka_agent.llm.failures import BAD_BODIES, RequestFailedError, Service, Trouble, failure_of
 from eureka_agent.llm.interface import Completion, CompletionRequest, LanguageModel
-from eureka_agent.llm.replies import decoded, read_chat, read_message, read_response, refused
+from eureka_agent.llm.replies import (
+    BOUNDS,
+    Forms,
+    chat_body,
+    decoded,
+    messages_body,
+    read_chat,
+    read_message,
+    read_response,
+    refused,
+    responses_body,
+)
 
 CONNECT_TIMEOUT_S = 10.0
 """Timeout of a connection, which a model's thinking does not lengthen."""

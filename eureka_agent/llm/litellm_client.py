@@ -24,7 +24,6 @@ from eureka_agent.llm.access import (
     shown_address,
     usable_address,
 )
-from eureka_agent.llm.bodies import BOUNDS, Forms, chat_body
 from eureka_agent.llm.bounded_http import bound_clients, requests_bounded
 from eureka_agent.llm.clients import ServedModel
 from eureka_agent.llm.failures import (
@@ -35,7 +34,7 @@ from eureka_agent.llm.failures import (
     failure_of,
 )
 from eureka_agent.llm.interface import Completion, CompletionRequest
-from eureka_agent.llm.replies import read_chat, refused
+from eureka_agent.llm.replies import BOUNDS, Forms, chat_body, read_chat, refused
 
 LOCAL_PROVIDERS = (
     *("ollama", "ollama_chat", "hosted_vllm", "lm_studio", "llamafile", "xinference"),

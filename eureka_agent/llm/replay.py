@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,8 +26,6 @@ SETTINGS = ("model", "reviewer", "analyst", "temperature", "reply_tokens", "fitn
 SEARCH_SETTINGS = ("env", "task", "sentence", "strategy", "iterations", "samples", "seed")
 """Settings that determine the requests: a replay must be given the same."""
 _MOST_BYTES = 256 << 20
-_LINES_SHOWN = 12
-_CHARACTERS_SHOWN = 160
 
 
 @dataclass(frozen=True)
@@ -96,7 +93,7 @@ class ReplayModel:
         self._flags = flags
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Return the recorded reply. Raises MissingReplyError with the nearest request."""
+        """Return the recorded reply. Raises MissingReplyError."""
         message = self._recording.messages.get(message_key(self.name, request))
         if message is None:
             raise MissingReplyError(*self._missing(request))
@@ -114,7 +111,11 @@ class ReplayModel:
         """Message and next step for a request that was not recorded."""
         asked, recording = transcript(request.messages), self._recording
         whom = request.role.value + (f" for attempt {request.attempt}" if request.attempt else "")
-        nearest = self._nearest(request, asked)
+        own = [
+            each.request
+            for each in recording.messages.values()
+            if (each.role, each.model) == (request.role.value, self.name)
+        ]
         hint = (
             "replay with the task, seed, strategy and settings of the recorded run, on the same"
             " kind of machine; or ask a model, with --model <provider>/<name>"
@@ -124,34 +125,10 @@ class ReplayModel:
         if recording.search.get("schedule") == "steady":
             why = "it is of a steady search, whose later requests depend on when trainings ended"
             hint = "play back a search that was made with --schedule generations"
-        elif nearest is None:
+        elif not own:
             why = f"it has none of that role from {self.name}"
-        elif nearest.request == asked:
+        elif asked in own:
             why = "the same conversation was recorded, but under another seed or other settings"
         else:
-            of = f", for attempt {nearest.attempt}," if nearest.attempt else ""
-            why = f"the nearest request{of} differs (- recorded, + asked now):\n"
-            why += _difference(nearest.request, asked)
+            why = f"it has {len(own)} of that role, and none to this conversation"
         return f"the recording {recording.name!r} has no reply to what the {whom} asks: {why}", hint
-
-    def _nearest(self, request: CompletionRequest, asked: str) -> Message | None:
-        """The most similar request, of the same attempt if there is one."""
-        whose = (request.role.value, self.name)
-        known = [
-            each for each in self._recording.messages.values() if (each.role, each.model) == whose
-        ]
-        lines = set(asked.splitlines())
-        return max(
-            [each for each in known if each.attempt == request.attempt] or known,
-            key=lambda message: len(lines & set(message.request.splitlines())),
-            default=None,
-        )
-
-
-def _difference(recorded: str, asked: str) -> str:
-    pairs = difflib.unified_diff(recorded.splitlines(), asked.splitlines(), lineterm="", n=0)
-    kept = (line for line in pairs if not line.startswith(("---", "+++", "@@")))
-    changes = [line[:_CHARACTERS_SHOWN] for line in kept]
-    left = len(changes) - _LINES_SHOWN
-    more = f"\n  … and {left} lines more" if left > 0 else ""
-    return "\n".join(f"  {line}" for line in changes[:_LINES_SHOWN]) + more

@@ -15,31 +15,15 @@ from eureka_agent.records import Message, Proposal
 from eureka_agent.text import one_line, printable
 
 _TAG = re.compile(
-    r"<[|｜]?(?P<end>/?)(?P<name>[\w:▁-]{0,30}(?:think|thought|reason|reflect|scratch|monolog"
-    r"|analys|brainstorm|draft)[\w:▁-]{0,30})(?: [^<>\n]{0,100})?[|｜]?>"
-    r"|\[(?P<bracket_end>/|end )?think(?:ing)?\]"
-    r"|◁(?P<kimi_end>/?)think▷"
-    r"|<details type=\"reasoning\"[^<>\n]{0,100}>"
-    r"|(?P<other_end></details>|<channel\|>|<\|inner_suffix\|>)"
-    r"|<\|channel>thought\b|<\|inner_prefix\|>",
+    r"<[|｜]?(?P<end>/?)(?P<name>[\w:-]{0,30}(?:think|thought|reason|scratch)[\w:-]{0,30})[|｜]?>"
+    r"|\[(?P<bracket_end>/?)THINK\]",
     re.IGNORECASE,
 )
-"""Begin or end of thoughts: `<think>`, `<seed:think>`, `<|START_THINKING|>`,
-`<|begin_of_thought|>`, Mistral's `[THINK]`, Kimi's `◁think▷`, Gemma's `<|channel>thought` to
-`<channel|>`, Apertus' `<|inner_prefix|>`, Open WebUI's `<details>`."""
+"""Begin or end of thoughts: `<think>`, `<seed:think>`, `<|START_THINKING|>`, `[THINK]`."""
 _DEEPEST = 20
 """Most tags of thoughts within each other."""
-_GRANITE = re.compile(
-    r"\s*here(?: is|'s) my thought process:.*?^here(?: is|'s) my response:",
-    re.IGNORECASE | re.DOTALL | re.MULTILINE,
-)
-_ANSWER_END = re.compile(
-    r"</(?:final[_ ]?)?(?:answer|response|output|solution|result)>"
-    r"|<\|(?:end_of_(?:solution|box)|END_(?:RESPONSE|TEXT))\|>",
-    re.IGNORECASE,
-)
 _MARK = re.compile(
-    r"<\|[^|<>\n]{1,40}\|>|<｜[^｜<>\n]{1,40}｜>|<(?:end|start)_of_turn>|<eos>|</s>\s*\Z"
+    r"<\|[^|<>\n]{1,40}\|>|<(?:end|start)_of_turn>|<eos>|</s>\s*\Z"
     r"|</?(?:final[_ ]?)?(?:answer|response|output|solution|result)>",
     re.IGNORECASE,
 )
@@ -48,14 +32,8 @@ _OTHER_TURN = re.compile(
     r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)\s*user\b|<\|user\|>|\[INST\]"
 )
 """Begin of a user's turn, with which a model goes on that nothing stopped."""
-_TAGS_BEFORE_CODE = re.compile(
-    r"^([ \t]*(?:<[^<>\n]{1,80}>){1,5})(?=(?:import|from|def)[ \t])", re.MULTILINE
-)
 _HARMONY = re.compile(r"<\|(start|channel|constrain|message|end|return|call)\|>")
 _IS_HARMONY = re.compile(r"<\|(?:channel|message)\|>")
-_BARE_HARMONY = re.compile(r"(?:assistant)?(?:analysis|commentary)(?=[A-Z])")
-"""Harmony whose tokens a server removed, and left their words."""
-_BARE_FINAL = re.compile(r"assistant(?:final|<\|channel\|>final)")
 
 LONGEST_REFUSAL = 200
 """Most characters of a refusal's words that are shown."""
@@ -94,51 +72,27 @@ class Spoken:
 
 
 def spoken(reply: str) -> Spoken:
-    """Take the answer out of a reply's text.
-
-    Text before an end of thoughts is thought, also where their begin is missing, since chat
-    templates may give it to the model. Nothing after the end of a tagged answer counts.
-    """
+    """Take the answer out of a reply's text. Text before an end of thoughts is thought, also where
+    their begin is missing, since chat templates may give it to the model."""
     if _IS_HARMONY.search(reply):
         return _harmony(reply)
-    if _BARE_HARMONY.match(reply.lstrip()):
-        final = list(_BARE_FINAL.finditer(reply))
-        return Spoken(_bare(reply[final[-1].end() :])) if final else Spoken("", reply)
     pieces: list[str] = []
-    waiting: list[tuple[str, int]] = []  # names and places of the thoughts that are open
-    granite = _GRANITE.match(reply)
-    place = 0 if granite is None else granite.end()
+    depth = place = begin = 0  # place: end of the last thought; begin: of the open one
     for tag in _TAG.finditer(reply):
-        name, ends = _name(tag)
+        ends = tag["end"] or tag["bracket_end"] or (tag["name"] or "").casefold().startswith("end")
         if ends and not _is_quoted(reply, tag):
-            names = [each for each, _ in waiting]
-            if name in names:
-                del waiting[names.index(name) :]
-            elif name != "details":
-                waiting.clear()
+            if not depth:
                 pieces.clear()
-            else:
-                continue
-            place = place if waiting else tag.end()
-        elif not ends and len(waiting) < _DEEPEST and _begins_line(reply, tag.start(), place):
-            if not waiting:
+            depth = max(0, depth - 1)
+            place = place if depth else tag.end()
+        elif not ends and depth < _DEEPEST and _begins_line(reply, tag.start(), place):
+            if not depth:
                 pieces.append(reply[place : tag.start()])
-            waiting.append((name, tag.end()))
-    if waiting:
-        return Spoken(_bare("".join(pieces)), reply[waiting[0][1] :])
+                begin = tag.end()
+            depth += 1
+    if depth:
+        return Spoken(_bare("".join(pieces)), reply[begin:])
     return Spoken(_bare("".join([*pieces, reply[place:]])))
-
-
-def _name(tag: re.Match[str]) -> tuple[str, bool]:
-    """Name of a tag without the words for begin and end, and True for an end."""
-    name = (tag["name"] or "").casefold()
-    if not name:
-        text = tag[0].casefold()
-        kinds = ("details", "channel", "inner")
-        name = next((kind for kind in kinds if kind in text), "think")
-        return name, bool(tag["bracket_end"] or tag["kimi_end"] or tag["other_end"])
-    bare = re.sub(r"^(?:start|begin|end)(?:_of)?_|ing$|s$", "", name)
-    return bare.replace("thought", "think"), bool(tag["end"]) or name.startswith("end")
 
 
 def _is_quoted(text: str, tag: re.Match[str]) -> bool:
@@ -154,7 +108,7 @@ def _begins_line(text: str, place: int, last: int) -> bool:
     the last thought."""
     start = max(last, place - 200)
     before = text[max(start, text.rfind("\n", start, place) + 1) : place].rstrip()
-    return not before or before.endswith((">", "▷"))
+    return not before or before.endswith((">", "]"))
 
 
 def _harmony(reply: str) -> Spoken:
@@ -179,12 +133,8 @@ def _harmony(reply: str) -> Spoken:
 
 
 def _bare(text: str) -> str:
-    """The text of the first turn without marks, up to the end of its last tagged answer."""
-    text = _OTHER_TURN.split(text, maxsplit=1)[0]
-    ends = list(_ANSWER_END.finditer(text))
-    if ends and text[: ends[-1].start()].strip():
-        text = text[: ends[-1].start()]
-    return _TAGS_BEFORE_CODE.sub(r"\1\n", _MARK.sub("\n", text))
+    """The text of the first turn without marks."""
+    return _MARK.sub("\n", _OTHER_TURN.split(text, maxsplit=1)[0])
 
 
 def ending_of(replied: Replied) -> FinishReason:

@@ -12,7 +12,7 @@ from typing import Any
 
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.files import is_held
-from eureka_agent.archive.tables import brief_proposal
+from eureka_agent.archive.sqlite_files import brief_proposal
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import (
     BaseEntry,

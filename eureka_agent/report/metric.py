@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eureka_agent.feedback.standing import judged_words
+from eureka_agent.analysis.standing import judged_words
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.text import one_line

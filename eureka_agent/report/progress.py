@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from eureka_agent import wording
-from eureka_agent.feedback.standing import with_strengths
+from eureka_agent.analysis.standing import with_strengths
 from eureka_agent.journal.entries import BaseEntry, RunStarted
 from eureka_agent.journal.state import RunState
 from eureka_agent.journal.under_way import UnderWay

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from eureka_agent.analysis.coverage import Coverage, coverage
+from eureka_agent.analysis.standing import Agreement
 from eureka_agent.attempt_words import measure_of
 from eureka_agent.cards import Card
-from eureka_agent.feedback.standing import Agreement
 from eureka_agent.invocation import command
 from eureka_agent.ranking import all_scores, merits
 from eureka_agent.records import (

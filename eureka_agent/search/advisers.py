@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from eureka_agent.analysis.diagnose import Analyst
+from eureka_agent.analysis.judge import ModelJudge
+from eureka_agent.analysis.wishes import ModelReader, Reads
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import Reviewer
 from eureka_agent.designer.distribution_writer import DistributionWriter
 from eureka_agent.designer.interface import Designer, GivenDesigner
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.wishes import OfflineReader
-from eureka_agent.feedback.judge import ModelJudge
-from eureka_agent.feedback.reading import ModelReader, Reads
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
 from eureka_agent.llm.batches import RequestBatches
 from eureka_agent.llm.budget import Budget

@@ -10,13 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from eureka_agent import wording
-from eureka_agent.analysis.trajectories import read_trajectories
-from eureka_agent.archive.artefacts import attempt_folder
-from eureka_agent.archive.run_folder import Run
-from eureka_agent.archive.safe_files import inside
-from eureka_agent.errors import EurekaError, RunFolderError
-from eureka_agent.feedback.reading import measure_words, measured_attempts
-from eureka_agent.feedback.standing import (
+from eureka_agent.analysis.standing import (
     agreement,
     choices_of,
     comparisons_of_model,
@@ -24,6 +18,12 @@ from eureka_agent.feedback.standing import (
     preferences_of,
     what_ranks,
 )
+from eureka_agent.analysis.trajectories import read_trajectories
+from eureka_agent.analysis.wishes import measure_words, measured_attempts
+from eureka_agent.archive.artefacts import attempt_folder
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.archive.safe_files import inside
+from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.feedback_records import (
     LATEST_SECOND,
     MOST_CLIPS,

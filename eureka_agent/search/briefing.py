@@ -7,6 +7,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from eureka_agent.analysis.diagnose import without_findings
+from eureka_agent.analysis.standing import (
+    choices_of,
+    comparisons_of_model,
+    judged,
+    latest_importance,
+    pending_edits,
+    preferences_of,
+    standing_wishes,
+    what_ranks,
+)
+from eureka_agent.analysis.wishes import measure_words, measured_attempts, measured_wishes
 from eureka_agent.archive.artefacts import write_analysis
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import EXPLOIT
@@ -17,17 +28,6 @@ from eureka_agent.designer.interface import (
     ParentSummary,
     Told,
     given_reward,
-)
-from eureka_agent.feedback.reading import measure_words, measured_attempts, measured_wishes
-from eureka_agent.feedback.standing import (
-    choices_of,
-    comparisons_of_model,
-    judged,
-    latest_importance,
-    pending_edits,
-    preferences_of,
-    standing_wishes,
-    what_ranks,
 )
 from eureka_agent.feedback_records import Edit, Given, Mark
 from eureka_agent.journal.entries import Analysed, Observer, Planned

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from eureka_agent.analysis.standing import judged
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES, attempt_folder
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
 from eureka_agent.errors import RunFolderError
-from eureka_agent.feedback.standing import judged
 from eureka_agent.journal.state import RunState
 from eureka_agent.records import Attempt, Stage
 

@@ -17,8 +17,11 @@ from eureka_agent.archive.artefacts import POLICY, RANDOMISED, trained_folder, t
 from eureka_agent.archive.files import copy_file, dump_json, write_text
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside
-from eureka_agent.designer.distribution_writer import DistributionRequest, DistributionWriter
-from eureka_agent.designer.offline.distributions import offline_distributions
+from eureka_agent.designer.distribution_writer import (
+    DistributionRequest,
+    DistributionWriter,
+    offline_distributions,
+)
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal import entries
 from eureka_agent.journal.entries import Notice, Observer

@@ -10,12 +10,12 @@ from typing import Any, TypeAlias
 
 from pydantic import ValidationError
 
+from eureka_agent.analysis.standing import standing_wishes
+from eureka_agent.analysis.wishes import Reads
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.reading import Reads
-from eureka_agent.feedback.standing import standing_wishes
 from eureka_agent.feedback_records import (
     Choice,
     Decision,

@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterator, Sequence
 
 from eureka_agent.analysis.diagnose import Analyst
+from eureka_agent.analysis.judge import ModelJudge
 from eureka_agent.analysis.parameter_prior import prior_of, values_to_score
 from eureka_agent.critic.review import Reviewer
 from eureka_agent.designer.distribution_writer import DistributionRequest, DistributionWriter
 from eureka_agent.designer.fitness_writer import opening as opening_of_fitness
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import LanguageModelDesigner
-from eureka_agent.feedback.judge import ModelJudge
 from eureka_agent.llm.batches import LIVE_ROLES
 from eureka_agent.llm.budget import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from eureka_agent.llm.gateway import ConfiguredModel

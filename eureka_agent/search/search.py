@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from eureka_agent.analysis.standing import judged
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
-from eureka_agent.feedback.standing import judged
 from eureka_agent.invocation import resume_command, show_command
 from eureka_agent.journal.entries import (
     BaselinesNotAwaited,

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from eureka_agent.analysis.diagnose import Analyst
+from eureka_agent.analysis.judge import MOMENTS as JUDGED_MOMENTS
+from eureka_agent.analysis.judge import STARTS, ModelJudge
+from eureka_agent.analysis.standing import comparisons_of_model, preferences_of
 from eureka_agent.archive.artefacts import JUDGED, SHEET, VIDEO, attempt_folder
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
-from eureka_agent.feedback.judge import MOMENTS as JUDGED_MOMENTS
-from eureka_agent.feedback.judge import STARTS, ModelJudge
-from eureka_agent.feedback.standing import comparisons_of_model, preferences_of
 from eureka_agent.feedback_records import Comparison, Given, Judgement
 from eureka_agent.fleet.warm_worker import FilmMaker, FilmSettings
 from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer

@@ -12,7 +12,10 @@ from eureka_agent.designer.offline.language import (
     Understood,
     measured,
     read_intents,
+    stem,
+    stems,
     task_intents,
+    tokens,
     understood,
     understood_in,
 )
@@ -23,7 +26,6 @@ from eureka_agent.designer.offline.wishes import (
     unused_numbers,
     word_use,
 )
-from eureka_agent.designer.offline.words import stem, stems, tokens
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice
 from eureka_agent.llm.access import KEY_VARIABLES

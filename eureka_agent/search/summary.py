@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from eureka_agent.archive.run_folder import Run
-from eureka_agent.feedback.standing import (
+from eureka_agent.analysis.standing import (
     agreement,
     choices_of,
     comparisons_of_model,
@@ -14,6 +13,7 @@ from eureka_agent.feedback.standing import (
     what_ranks,
     with_strengths,
 )
+from eureka_agent.archive.run_folder import Run
 from eureka_agent.feedback_records import Given
 from eureka_agent.journal.entries import SettingChanged
 from eureka_agent.journal.state import RunState

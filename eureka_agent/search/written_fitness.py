@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from eureka_agent.analysis.judge import check_sight
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.files import FILE_NAME, dump_json, storage_errors, write_text
 from eureka_agent.archive.run_folder import Run
@@ -19,7 +20,6 @@ from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.fitness_writer import FitnessWriter
 from eureka_agent.designer.interface import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
-from eureka_agent.feedback.judge import check_sight
 from eureka_agent.feedback_records import Judge
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.invocation import command

@@ -9,7 +9,7 @@ from outcomes import make_outcome
 from stored_attempts import store_attempt
 
 from eureka_agent.archive.database import Archive
-from eureka_agent.archive.tables import VERSION
+from eureka_agent.archive.sqlite_files import VERSION
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import (
     Analysed,

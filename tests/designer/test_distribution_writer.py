@@ -10,9 +10,9 @@ from eureka_agent.designer.distribution_writer import (
     DistributionRequest,
     DistributionWriter,
     Found,
+    offline_distributions,
     parse_distributions,
 )
-from eureka_agent.designer.offline.distributions import offline_distributions
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import LanguageModelError, Role

@@ -6,9 +6,9 @@ import pytest
 import torch
 from reward_values import evaluate
 
+from eureka_agent.critic.memory import normalized
 from eureka_agent.designer.offline.terms import Operand, genome_of, recover, render, term
 from eureka_agent.designer.source_tools import (
-    normalized,
     number_constants,
     parameter_names,
     same_reward,

@@ -12,15 +12,14 @@ import torch
 from invented_environments import BOAT, description, variable
 from reward_values import evaluate, reward_function, states
 
+from eureka_agent.critic.memory import normalized
 from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary
-from eureka_agent.designer.offline.compose import Composition, Dice
-from eureka_agent.designer.offline.designer import OfflineDesigner, improve, retune
+from eureka_agent.designer.offline.compose import Dice
+from eureka_agent.designer.offline.designer import OfflineDesigner, retune
 from eureka_agent.designer.offline.terms import Genome, Operand, genome_of, pays, recover, term
-from eureka_agent.designer.source_tools import normalized, parameter_names
+from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.records import (
     NOT_ASKED,
-    Diagnosis,
-    DiagnosisFinding,
     Finding,
     Operator,
     Proposal,
@@ -342,46 +341,6 @@ def test_weights_are_retuned_up_and_down() -> None:
     ]
     # by chance all twenty go the same way in two of a million cases; the seeds are fixed
     assert min(tuned) < 1.0 < max(tuned)
-
-
-def improved(*codes: str) -> Composition:
-    """A reward of survival and effort after findings on effort."""
-    findings = tuple(
-        DiagnosisFinding.model_validate(
-            {"code": c, "message": "m.", "advice": "a", "component": of}
-        )
-        for c in codes
-        for of in [None if "actions" in c else "effort"]
-    )
-    diagnosis = Diagnosis(
-        fitness=1.0,
-        fitness_values=(),
-        episode_length_values=(),
-        components=(),
-        findings=findings,
-        text="",
-    )
-    effort = term("penalty", "effort", 0.1, ACTIONS)
-    genome = genome_of([term("alive", "alive", 1.0), effort])
-    return improve(genome, diagnosis, Dice(random.Random(0)))
-
-
-@pytest.mark.parametrize(("code", "factor"), [("saturated-actions", 3.0), ("reward-hacking", 0.3)])
-def test_a_diagnosis_changes_the_weight_that_it_speaks_of(code: str, factor: float) -> None:
-    better = improved(code)
-    assert better.notes[0] == f"m. So the weight of 'effort' is multiplied by {factor:g}."
-    effort = better.genome.get("effort")
-    assert effort is not None
-    # retuned a little on top: at this spread by a factor of 1.7 at most, in all but one draw of a
-    # hundred
-    assert 0.1 * factor / 1.7 < effort.numbers["weight"] < 0.1 * factor * 1.7
-
-
-def test_a_price_without_effect_is_dropped_unless_it_was_raised() -> None:
-    assert [*improved("dead-component").genome] == ["alive"]
-    both = improved("dead-component", "saturated-actions")
-    assert both.notes[0] == "m. So the weight of 'effort' is multiplied by 3."
-    assert [*both.genome] == ["alive", "effort"]
 
 
 def test_private_variables_stay_hidden(arm: TaskDescription) -> None:

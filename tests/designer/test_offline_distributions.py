@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from parameter_priors import DELAY, MASS, PARAMETERS, prior
 
-from eureka_agent.designer.offline.distributions import offline_distributions
+from eureka_agent.designer.distribution_writer import offline_distributions
 from eureka_agent.parameters import check_distribution
 
 PRIOR = prior((0.8, 1.2), (0.0, 1.0))

@@ -14,12 +14,13 @@ from eureka_agent.designer.offline.language import (
     Goal,
     measured,
     read_intents,
+    stem,
+    stems,
     task_intents,
     understood_in,
 )
 from eureka_agent.designer.offline.terms import Genome, recover
 from eureka_agent.designer.offline.wishes import OfflineReader, word_use
-from eureka_agent.designer.offline.words import stem, stems
 from eureka_agent.feedback_records import Given, Wish
 from eureka_agent.records import Operator, TaskDescription
 from eureka_agent.search.sentence import words_used

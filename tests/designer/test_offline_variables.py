@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eureka_agent.designer.offline.variables import Quantity, read_variable
+from eureka_agent.designer.offline.scene import Quantity, read_variable
 from eureka_agent.records import VariableSpec
 
 

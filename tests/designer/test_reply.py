@@ -78,14 +78,15 @@ WHOLE = FUNCTION + "\n"
     "later",
     [
         "```python\ndef compute_reward(height): ...\n```",
-        "```python\ndef compute_reward(...):\n    ...\n```",
         "```python\ndef compute_reward(height):\n    # unchanged\n    return height, {}\n```",
         "```diff\n-def compute_reward(x):\n+def compute_reward(height):\n```",
-        "```text\ndef compute_reward(height) pays for height\n```",
+        '```json\n{"code": "def compute_reward(height): …"}\n```',
     ],
 )
-def test_an_excerpt_after_the_whole_function_is_not_the_answer(later: str) -> None:
-    assert parse_reply(f"```python\n{FUNCTION}\n```\nIn short:\n{later}\n").source == WHOLE
+def test_a_part_after_the_whole_function_is_asked_for_again(later: str) -> None:
+    reply = parse_reply(f"```python\n{FUNCTION}\n```\nIn short:\n{later}\n")
+    assert reply.source == ""
+    assert reply.problem
 
 
 def test_a_revised_version_with_a_fault_is_still_the_answer() -> None:
@@ -123,7 +124,6 @@ def test_helpers_after_the_function_and_helpers_of_helpers_are_joined() -> None:
     [
         f"````markdown\nThe idea.\n```python\n{FUNCTION}\n```\nThat is all.\n````",
         f"```markdown\nThe idea.\n```python\n{FUNCTION}\n```\nThat is all.\n```",
-        f"~~~\nThe idea.\n```python\n{FUNCTION}\n```\nThat is all.\n~~~",
     ],
 )
 def test_a_block_in_a_block(text: str) -> None:
@@ -146,69 +146,17 @@ def test_fences_behind_the_marks_of_lists_and_quotations() -> None:
     assert parse_reply(f"> ```python\n> {quoted}\n> ```\n").source == WHOLE
 
 
-# ── wrappings ─────────────────────────────────────────────────────────────────────────────────────
-
-ESCAPED = FUNCTION.replace("\n", "\\n")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        f'{{"reasoning": "It pays.", "code": "{ESCAPED}"}}',
-        f'```json\n{{"reasoning": "It pays.", "code": "{ESCAPED}\\n"}}\n```',
-        f'```json\n{{"reasoning": "It pays.", "code": "import torch\n{FUNCTION}"}}\n```',
-        f'{{"reasoning": "It pays.", "answer": [{{"code": "```python\\n{ESCAPED}\\n```"}}]}}',
-        (
-            f'{{"reasoning": "It \\u001b[31mpays.\\u0000\\ud800", "code": "{ESCAPED}"}} I hope it'
-            " helps."
-        ),
-    ],
-)
-def test_code_in_json(text: str) -> None:
-    reply = parse_reply(text)
-    assert reply.source.removeprefix("import torch\n") == WHOLE
-    assert reply.reasoning == "It pays."
-
-
-def test_a_diff_that_shows_all_of_the_function() -> None:
-    diff = (
-        "--- a/reward.py\n+++ b/reward.py\n@@ -1,2 +1,3 @@\n def compute_reward(height):\n-   "
-        " return height\n+    up = 2.0 * height\n+    return up, {'up': up}"
-    )
-    source = "def compute_reward(height):\n    up = 2.0 * height\n    return up, {'up': up}\n"
-    assert parse_reply(f"```diff\n{diff}\n```").source == source
-
-
-@pytest.mark.parametrize(
-    "head",
-    [
-        "*** Begin Patch\n*** Update File: reward.py\n@@\n",
-        "--- a/reward.py\n+++ b/reward.py\n@@ -1,3 +1,3 @@\n",
-        "diff --git a/reward.py b/reward.py\n--- a/reward.py\n+++ b/reward.py\n",
-    ],
-)
-def test_a_diff_without_a_fence(head: str) -> None:
-    kept = " def compute_reward(height):\n"
-    change = "-    return height\n+    return height, {'height': height}\n"
-    source = "def compute_reward(height):\n    return height, {'height': height}\n"
-    assert parse_reply(f"I pay for height:\n{head}{kept}{change}").source == source
-    # the part that is shown is not the whole reward: the model is asked again
-    assert parse_reply(f"{head}{change}").source == ""
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "```javascript\nfunction compute_reward(height) {\n  return [height, {height}];\n}\n```",
-        "```matlab\nfunction [total, parts] = compute_reward(height)\n  total = height;\nend\n```",
-        "```rust\nfn compute_reward(height: f32) -> f32 { height }\n```",
         "Define compute_reward yourself, as the sum of heights.",
     ],
 )
 def test_other_languages_are_no_reward(text: str) -> None:
     reply = parse_reply(text)
     assert reply.source == ""
-    assert "compute_reward" in reply.reasoning
+    assert "`compute_reward`" in reply.problem
 
 
 # ── characters ────────────────────────────────────────────────────────────────────────────────────
@@ -217,10 +165,6 @@ def test_other_languages_are_no_reward(text: str) -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        FUNCTION.replace("    ", "\u00a0\u00a0\u00a0\u00a0"),
-        FUNCTION.replace(" ", "\u3000").replace("\u3000" * 4, "    "),
-        FUNCTION.replace("'height'", "‘height’"),
-        FUNCTION.replace("(height):", "（height）：").replace(", ", "， "),
         FUNCTION.replace("\n", "\x00\r\n"),
         "\ufeff" + FUNCTION.replace("height,", "\u200bheight,\u2060"),
         FUNCTION.replace("return", "\x1b[31mreturn\x1b[0m"),
@@ -228,7 +172,7 @@ def test_other_languages_are_no_reward(text: str) -> None:
         FUNCTION.replace("\n", "\u2028"),
     ],
 )
-def test_characters_that_python_does_not_take_are_replaced(code: str) -> None:
+def test_characters_that_cannot_be_seen_are_left_out(code: str) -> None:
     assert parse_reply(f"```python\n{code}\n```").source == WHOLE
 
 
@@ -240,14 +184,6 @@ def test_what_a_terminal_would_obey_is_not_kept() -> None:
 
 
 # ── thinking, and code without a fence ────────────────────────────────────────────────────────────
-
-
-def test_an_indented_listing() -> None:
-    code = f"import torch\nSCALE = 2.0\n\n{FUNCTION}"
-    listing = "\n".join(f"    {line}" for line in code.splitlines())
-    reply = parse_reply(f"Here it is:\n\n{listing}\n\nIt rewards height.")
-    assert reply.source == code + "\n"
-    assert reply.reasoning == "Here it is:\n\nIt rewards height."
 
 
 def test_broken_code_without_a_fence_goes_to_the_critic_without_the_prose() -> None:
@@ -344,4 +280,4 @@ def test_long_lines_in_source_hold_nothing_up(line: str) -> None:
         f"```python\n{FUNCTION}\n{line}\n```\n\n```python\n{FUNCTION}\n```\n\n```diff\n{FUNCTION}\n{line * 4}\n```"
     )
     assert time.process_time() - begin < 5.0
-    assert "def compute_reward" in reply.source
+    assert bool(reply.source) != bool(reply.problem)

@@ -14,7 +14,7 @@ def _lines(source: str) -> list[str]:
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.name)
 def test_the_answer_is_found_or_nothing(form: Form) -> None:
-    reply = parse_reply(form.text, form.thoughts, cut_off=form.cut_off)
+    reply = parse_reply(form.text, cut_off=form.cut_off)
     allowed = [] if form.expected == "none" else [_lines(form.source or GOOD)]
     allowed += [_lines(form.broken)] if form.broken else []
     allowed += [] if form.expected == "good" else [[]]

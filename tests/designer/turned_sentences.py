@@ -9,61 +9,38 @@ from __future__ import annotations
 _TASKS = """
 hopper/run
 height > forward: run forward. DO NOT JUMP!
-height > forward: run forward but don’t jump
 height spin > forward: run forward, never jump and never spin
-height > forward: run forward without jumping
-height spin >: avoid jumping, turning and flipping
 height >: run forward instead of jumping
 backward forward slow >: do not run backward
-height slow >: stop jumping
-slow >: do not stop
 slow >: run non-stop
-height > forward: run forward and keep the torso low
 height >: stay below 1 m height
 forward forward_speed >: run at most 1 m/s
-height spin >: jump and spin less
 forward height >: speed and height should be lower
-forward >: decrease the speed
 forward >: walk slowly
 height >: jumping is forbidden
-height >: penalise jumping
-height >: you can't jump
 alive failure >: make the hopper fall over
 upright >: lean forward
 smoothness >: shake as much as possible
 effort >: use as much energy as possible
 height >: the higher it jumps the worse
-height >: jumping? no way. just run
 height >: -1 for every jump
-height > forward: run forward, avoiding jumps
 forward forward_speed >: run forward at no more than 1 m/s
 > forward alive: run forward without falling
-> forward effort: run forward with less effort
 > forward alive: run forward as fast as possible, and do not fall
 > forward_speed: run forward at least at 1 m/s
-> forward: run a little faster forward
-> forward: keep running forward for the whole episode
-> forward: Please make it run forward as fast as possible.
 > forward: Could you train a hopper that runs forward really fast?
 > forward smoothness: Drive the hopper in forward direction, quickly and smoothly
 ant/run
-backward forward >: Do Not Walk Backward
 forward >: walk forward with fewer steps
 forward lowness >: slow down
 forward >: anything but moving forward
-forward >: put an end to the forward motion
-forward >: minimise forward progress
-> leftward: walk to the left
 > rightward: run to the right as quickly as possible
 > forward: Quadruped locomotion: walk forward
 cartpole/balance
 upright >: do not balance the pole
-upright alive failure >: let the pole fall
 centred >: keep the cart away from the middle
 upright >: unbalance the pole
-upright >: give up on balancing
 upright >: keep the pole far from upright
-centred >: move the cart out of the centre
 upright >: bring the pole down from upright
 > upright effort: balance the pole upright without much effort
 > alive: prevent the pole from falling
@@ -72,19 +49,15 @@ cartpole/swingup
 upright balanced >: do not swing the pole up
 quadcopter/hover
 reach reach_closely >: do not fly to the goal
-reach reach_closely >: stay away from the goal
 reach reach_closely >: maximise the distance from the goal
 reach reach_closely >: increase the distance to the goal
-reach reach_closely slow >: do not hover
 spin > reach: fly to the goal and never spin
 reach >: keep 2 m off the goal
 > reach: fly to the goal without tilting
-> reach: minimise the distance to the goal
 > reach effort: reach the goal with as little energy as possible
 cabinet/open
 opening >: leave the drawer closed, don't open it
 opening >: the drawer must remain unopened
-opening >: opening the drawer is an error
 > opening: pull out the drawer as far as it goes
 quadruped/follow
 reach reach_closely >: do not follow the commanded velocity
@@ -93,7 +66,6 @@ spin >: turn the cube more slowly
 craft/find_tree
 forward reach reach_closely >: do not walk to a tree
 ball_balance/balance
-centred >: roll the ball out of the middle
 > centred: keep the ball in the centre of the tray
 """
 
@@ -115,10 +87,8 @@ do not jump; DON’T JUMP; less effort, less speed; keep the torso lower; slower
 go faster but stop jumping; faster, without any wobble; use more energy; not so high; too fast
 the speed must be at most 1 m/s; nicht springen; bitte langsamer laufen; half the speed
 why does it jump?; speed is way over the top; remove the upright term; speed -50%; jump = false
-reward for height must go; take height out; as fast as it is now is plenty; speed: down; ↓ speed
 prefer calm over fast; it keeps jumping; speed * 0.5; 0.5x speed; it's jumping around; no-jump policy
 max speed 1 m/s; speed < 1 m/s; don't save energy; lowering the speed; reducing speed; anti-jump
-bring the speed down; get the jumps out; upright? nah; speed 👎; 1/2 speed; un-upright
 still jumping!; I see jumps, I want none; now it only jumps; keeps jumping; jumps are too high
 """
 _READ = """
@@ -127,7 +97,6 @@ Speed it up a bit.; could you make it a little more upright?; use less energy; i
 raise the weight of upright; it should not fall; avoid jerky motion; max speed!; higher jumps
 more forward speed, less energy; can you make it run faster?; more upright. more speed.
 I want higher speed; reduce lower_leg_angle; - faster; the torso should stay upright while running
-give more weight to the forward speed; twice as fast; reduce the effort; be gentler and smoother
 """
 WISHES = [
     (wish.strip(), is_read)

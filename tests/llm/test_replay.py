@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,24 +55,13 @@ async def test_the_same_request_gets_the_same_reply_and_costs_nothing(recording:
     )
 
 
-async def test_another_request_is_an_error_that_shows_the_difference(recording: Recording) -> None:
+async def test_another_request_is_an_error(recording: Recording) -> None:
     with pytest.raises(LanguageModelError) as caught:
         await ReplayModel("openai/tiny", recording).complete(request("2-02", 2.25))
-    assert (
-        "'recorded' has no reply to what the designer for attempt 2-02 asks" in caught.value.message
+    told = (
+        "'recorded' has no reply to what the designer for attempt 2-02 asks: it has 2 of that role"
     )
-    assert caught.value.message.endswith("  -Its fitness is 2.5.\n  +Its fitness is 2.25.")
-
-
-async def test_without_the_same_attempt_the_nearest_request_is_shown(recording: Recording) -> None:
-    asked = replace(
-        request("9-09", 1.5),
-        messages=(ChatMessage("user", "Improve this reward.\nIts fitness is 1.5."),),
-    )
-    with pytest.raises(
-        LanguageModelError, match=r"for attempt 2-01, differs .*\n  -The task is to run\.(\n|$)"
-    ):
-        await ReplayModel("openai/tiny", recording).complete(asked)
+    assert told in caught.value.message
 
 
 async def test_another_sample_of_the_same_conversation_points_at_seed_and_settings(
@@ -88,30 +76,13 @@ async def test_a_model_that_was_not_recorded(recording: Recording) -> None:
         await ReplayModel("openai/other", recording).complete(request("2-01", 1.5))
 
 
-async def test_a_long_difference_is_cut(recording: Recording) -> None:
-    long = CompletionRequest(
-        messages=(ChatMessage("user", "\n".join(f"line {n} {'x' * 500}" for n in range(40))),)
-    )
-    with pytest.raises(LanguageModelError) as caught:
-        await ReplayModel("openai/tiny", recording).complete(long)
-    lines = caught.value.message.splitlines()
-    assert len(lines) == 1 + 12 + 1
-    assert max(map(len, lines[1:])) <= 170
-    assert lines[-1].endswith("lines more")
-
-
 @pytest.mark.parametrize(
     "text",
     [
         "",
-        "not json",
         "[1]",
         '{"settings": {}}\n{"key": "a"}',
         '{"settings": {}}\n{',
-        "{}",
-        "\x00",
-        '{"settings": 5}',
-        '{"settings": ["model"]}',
         '{"settings": "model"}',
         "[" * 100_000,
         '{"settings": {}}\n' + json.dumps({**MESSAGE, "finish_reason": "weird"}),

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console, RenderableType
 from told import Story, ended, judged, proposed, started
 
-from eureka_agent.feedback.standing import Agreement, preferences_of, with_strengths
+from eureka_agent.analysis.standing import Agreement, preferences_of, with_strengths
 from eureka_agent.feedback_records import Comparison, Feedback, Given, Judge, Judgement, Withdrawal
 from eureka_agent.journal.entries import FeedbackGiven, IterationEnded
 from eureka_agent.records import Attempt, TaskDescription

@@ -19,10 +19,10 @@ from test_refinement import ANOTHER, LEAVE, scripted
 from test_refinement_with_a_model import Reading
 from test_seeing import DRAW, copied
 
+from eureka_agent.analysis.standing import comparisons_of_model, preferences_of, what_ranks
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.cli.refine import _list
 from eureka_agent.errors import EurekaError, SettingsError
-from eureka_agent.feedback.standing import comparisons_of_model, preferences_of, what_ranks
 from eureka_agent.feedback_records import Comparison, Grade
 from eureka_agent.journal.entries import BaseEntry, Notice
 from eureka_agent.llm.interface import LanguageModelError

@@ -12,8 +12,8 @@ import pytest
 from outcomes import make_outcome
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
+from eureka_agent.analysis.standing import comparisons_of_model, what_ranks
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.feedback.standing import comparisons_of_model, what_ranks
 from eureka_agent.feedback_records import Comparison, Given, Grade, Judge, Judgement
 from eureka_agent.journal.entries import FeedbackGiven, IterationEnded
 from eureka_agent.llm.budget import BudgetSpentError

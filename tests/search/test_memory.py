@@ -32,9 +32,9 @@ MakeRun = Callable[..., Run]
 MakeAttempt = Callable[..., Attempt]
 
 
-def renamed(weight: float) -> str:
-    """`reward(weight)` in other words."""
-    return reward(weight).replace("closeness", "near")
+def commented(weight: float) -> str:
+    """The same reward with a comment."""
+    return f"# another layout\n{reward(weight)}"
 
 
 def write_episodes(run: Run, attempt_id: str, **fitness: list[float]) -> None:
@@ -57,19 +57,19 @@ def ids(memory: Memory) -> tuple[list[str], list[str]]:
 async def test_a_repeat_goes_back_to_the_designer_and_is_not_trained(make_run: MakeRun) -> None:
     run = make_run(iterations=2, samples=2)
     designer = ScriptedDesigner(
-        [reward(1), renamed(1), reward(3), renamed(2)],
+        [reward(1), commented(1), reward(3), commented(2)],
         # the first correction is itself a repeat
-        {renamed(1): reward(1), reward(1): reward(2), renamed(2): reward(4)},
+        {commented(1): reward(1), reward(1): reward(2), commented(2): reward(4)},
     )
     trials = TableTrials({reward(weight): float(weight) for weight in (1, 2, 3, 4)})
     await ScriptedSearch(run, designer, trials).engine.generations()
     assert rows(run) == [
         ("1-01", "trained", reward(1), 1.0),
-        ("1-02", "rejected", renamed(1), None),
+        ("1-02", "rejected", commented(1), None),
         ("1-02-r1", "rejected", reward(1), None),
         ("1-02-r2", "trained", reward(2), 2.0),
         ("2-01", "trained", reward(3), 3.0),
-        ("2-02", "rejected", renamed(2), None),  # of an earlier generation
+        ("2-02", "rejected", commented(2), None),  # of an earlier generation
         ("2-02-r1", "trained", reward(4), 4.0),
     ]
     reasons = [
@@ -88,7 +88,7 @@ async def test_what_the_critic_refused_may_be_proposed_again(make_run: MakeRun) 
 
 async def test_a_reward_that_failed_in_training_is_not_trained_again(make_run: MakeRun) -> None:
     run = make_run(iterations=1, samples=1, revisions=0, retry_rounds=2)
-    designer = ScriptedDesigner([reward(1), renamed(1), reward(2)])
+    designer = ScriptedDesigner([reward(1), commented(1), reward(2)])
     await ScriptedSearch(
         run, designer, TableTrials({reward(1): "went NaN", reward(2): 2.0})
     ).engine.generations()
@@ -99,9 +99,9 @@ async def test_proposals_made_at_once_are_compared_with_earlier_generations_alon
     make_run: MakeRun,
 ) -> None:
     run = make_run(iterations=2, samples=2)
-    sources = [reward(1), renamed(1), reward(2), renamed(1)]
-    designer = ScriptedDesigner(sources, {renamed(1): reward(3)}, concurrent=True)
-    trials = TableTrials({reward(1): 1.0, renamed(1): 1.0, reward(2): 2.0, reward(3): 3.0})
+    sources = [reward(1), commented(1), reward(2), commented(1)]
+    designer = ScriptedDesigner(sources, {commented(1): reward(3)}, concurrent=True)
+    trials = TableTrials({reward(1): 1.0, commented(1): 1.0, reward(2): 2.0, reward(3): 3.0})
     await ScriptedSearch(run, designer, trials).engine.generations()
     assert [row[:2] for row in rows(run)] == [
         ("1-01", "trained"),
@@ -112,12 +112,12 @@ async def test_proposals_made_at_once_are_compared_with_earlier_generations_alon
     ]
 
 
-SCRIPT = [reward(1), renamed(1), renamed(2), reward(2), renamed(4), reward(1)]
+SCRIPT = [reward(1), commented(1), commented(2), reward(2), commented(4), reward(1)]
 MENDED = {
-    renamed(1): reward(2),
-    renamed(2): reward(3),
+    commented(1): reward(2),
+    commented(2): reward(3),
     reward(2): reward(4),
-    renamed(4): reward(5),
+    commented(4): reward(5),
     reward(1): reward(6),
 }
 TABLE: dict[str | tuple[str, int], float | str] = {

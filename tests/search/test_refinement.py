@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from eureka_agent.analysis.standing import standing_wishes
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.standing import standing_wishes
 from eureka_agent.feedback_records import (
     Choice,
     Comparison,

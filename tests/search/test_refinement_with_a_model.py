@@ -12,8 +12,8 @@ from model_rewards import answer
 from model_server import Asked, ModelServer, Reply
 from test_refinement import ANOTHER, LEAVE, SMALL, scripted
 
+from eureka_agent.analysis.standing import standing_wishes
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.standing import standing_wishes
 from eureka_agent.feedback_records import Wish, Withdrawal
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.search.refinement import Refinement

@@ -59,7 +59,7 @@ def server() -> Iterator[ModelServer]:
 def test_a_search_trains_the_answer_of_each_form(
     eureka: CommandLine, server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert len(SENT) >= 30
+    assert len(SENT) >= 25
     eureka.environment |= {"OPENAI_API_KEY": "x"}
     options = [
         "--env",

@@ -15,9 +15,9 @@ from rich.console import Console
 from sentences import DIFFERENT, DIFFERENT_UNSEEN, FITTING, FITTING_UNSEEN
 
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.critic.memory import normalized
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.offline.designer import OfflineDesigner
-from eureka_agent.designer.source_tools import normalized
 from eureka_agent.journal.entries import Notice
 from eureka_agent.records import Operator, TaskDescription
 from eureka_agent.report.live import LiveView

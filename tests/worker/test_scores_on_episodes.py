@@ -323,7 +323,7 @@ async def test_a_known_source_is_refused_and_the_order_of_stored_episodes_is_tol
     dry_runner: DryRunner, memory: Memory
 ) -> None:
     critic = Critic(await dry_runner.start(), dry_runner)
-    repeated = reward("pole_upright.square()").replace("total", "t").replace("'a'", "'b'")
+    repeated = f"# again\n{reward('pole_upright.square()')}"
     verdict = await critic.judge(given_reward(repeated), memory=memory)
     assert (errors(verdict), verdict.steps_run[-1]) == (["N501"], "novelty")
     assert verdict.order is None

@@ -7,8 +7,8 @@ import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
-from eureka_agent.designer.offline.language import Goal, Intent
-from eureka_agent.designer.offline.scene import Candidate, TaskReading, change
+from eureka_agent.designer.offline.language import HEADINGS, Goal, Intent, stem, stems
+from eureka_agent.designer.offline.scene import Candidate, Meaning, Quantity, TaskReading, change
 from eureka_agent.designer.offline.terms import (
     Genome,
     Operand,
@@ -17,8 +17,6 @@ from eureka_agent.designer.offline.terms import (
     rounded,
     term,
 )
-from eureka_agent.designer.offline.variables import Meaning, Quantity
-from eureka_agent.designer.offline.words import HEADINGS, stem, stems
 
 ChoiceT = TypeVar("ChoiceT")
 MAX_TERMS = 9

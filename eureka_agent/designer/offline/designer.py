@@ -8,6 +8,7 @@ import random
 from collections.abc import Iterable
 from decimal import Decimal
 
+from eureka_agent.critic.memory import normalized
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.offline.compose import (
     FREE,
@@ -24,8 +25,7 @@ from eureka_agent.designer.offline.compose import (
 from eureka_agent.designer.offline.scene import TaskReading
 from eureka_agent.designer.offline.terms import TUNABLE, Genome, pays, recover, render, rounded
 from eureka_agent.designer.offline.wishes import as_told
-from eureka_agent.designer.source_tools import normalized
-from eureka_agent.records import Cost, Diagnosis, Operator, Proposal, Verdict
+from eureka_agent.records import Cost, Operator, Proposal, Verdict
 from eureka_agent.rewards import CodeReward
 
 _TRIES = 24
@@ -34,8 +34,6 @@ _WEIGHT_SPREAD = 0.5
 """Standard deviation of a retuned weight's logarithm: two in three factors are below 1.6."""
 _SMALLEST_CHANGE = 0.1
 """Logarithm of the least factor of a retuned weight: less is lost in the training's noise."""
-_FACTORS = {"saturated-actions": 3.0, "reward-hacking": 0.3}
-"""Factors on a term's weight by finding: on the price of effort, and on what was hacked."""
 
 
 class OfflineDesigner:
@@ -124,7 +122,7 @@ def _offspring(
 ) -> Composition:
     match request.operator:
         case Operator.IMPROVE | Operator.REASON_OVER_PATH:
-            return improve(parents[0], request.parents[0].diagnosis, dice)
+            return retune(parents[0], dice, spread=0.35)  # larger steps gained nothing
         case Operator.RETUNE_WEIGHTS:
             return retune(parents[0], dice)
         case Operator.CROSSOVER if len(parents) > 1:
@@ -135,29 +133,6 @@ def _offspring(
             return compose(scene, Dice(dice.generator, dice.generator.choice(THEMES[4:])))
         case _:
             return _changed(parents[0], scene, dice)
-
-
-def improve(genome: Genome, diagnosis: Diagnosis | None, dice: Dice) -> Composition:
-    """Retuned after edits by diagnosis, of single weights: larger ones gained nothing."""
-    done: dict[str, str] = {}
-    findings = diagnosis.findings if diagnosis is not None else ()
-    # a price that is raised against saturation is not dropped for being small
-    for finding in sorted(findings, key=lambda each: each.code, reverse=True):
-        name = "effort" if finding.code == "saturated-actions" else finding.component or ""
-        term = genome.get(name)
-        if term is None or name in done:
-            continue
-        if finding.code in _FACTORS:
-            factor = _FACTORS[finding.code]
-            genome = {**genome, name: term.scaled("weight", factor)}
-            edit = f"the weight of '{name}' is multiplied by {factor:g}"
-        elif finding.code == "dead-component" and term.penalty and term.kind != "failure":
-            genome, edit = _without(genome, name), f"'{name}' is dropped"
-        else:
-            continue
-        done[name] = f"{finding.message.rstrip('.')}. So {edit}."
-    tuned = retune(genome, dice, spread=0.15 if done else 0.35)
-    return Composition(tuned.genome, (*done.values(), *tuned.notes))
 
 
 def retune(genome: Genome, dice: Dice, spread: float = _WEIGHT_SPREAD) -> Composition:

@@ -2,21 +2,213 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from eureka_agent.designer.offline.language import (
+    WORDS,
     Goal,
     Intent,
     direction,
+    stems,
     task_intents,
+    tokens,
     understood_in,
 )
 from eureka_agent.designer.offline.terms import Operand, rounded
-from eureka_agent.designer.offline.variables import Meaning, Quantity, read_variable
-from eureka_agent.designer.offline.words import stems, tokens
-from eureka_agent.records import TaskDescription
+from eureka_agent.records import TaskDescription, VariableSpec
 from eureka_agent.task import PREVIOUS_PREFIX
+
+Quantity = Enum(
+    "Quantity",
+    "ACTION TERMINATED POSITION HEIGHT VELOCITY ANGLE ANGULAR_VELOCITY COSINE QUATERNION"
+    " ROTATION_MATRIX UP_VECTOR JOINT_POSITION JOINT_VELOCITY CONTACT FORCE OTHER",
+)
+_BY_UNIT = {"m/s": Quantity.VELOCITY, "m": Quantity.POSITION}
+_BY_UNIT |= dict.fromkeys(("rad/s", "deg/s"), Quantity.ANGULAR_VELOCITY)
+_BY_UNIT |= dict.fromkeys(("rad", "deg"), Quantity.ANGLE)
+_BY_UNIT |= dict.fromkeys(("n", "nm", "kn"), Quantity.FORCE)
+_BY_NAME = ("cosine", "contact", "velocity", "height", "angle", "position")
+"""Quantities of variables without a unit, by a word of their name; the first that fits."""
+_IN_JOINTS = dict.fromkeys((Quantity.VELOCITY, Quantity.ANGULAR_VELOCITY), Quantity.JOINT_VELOCITY)
+_IN_JOINTS |= dict.fromkeys((Quantity.ANGLE, Quantity.POSITION), Quantity.JOINT_POSITION)
+_SCALES = {"m": 1.0, "rad": 0.5, "deg": 30.0}
+"""Magnitudes that matter, by unit, where a variable has no range."""
+_FRAMES = {"world": 1.0, "body": 0.2, "joint": -4.0}
+
+
+class Meaning(NamedTuple):
+    """A variable with what its words say of it."""
+
+    spec: VariableSpec
+    quantity: Quantity
+    is_goal: bool
+    """A place or value to get to rather than one that is measured."""
+    is_error: bool
+    """Already a difference to the goal: 0 is best."""
+    name_words: frozenset[str]
+    doc_words: frozenset[str]
+    axes: tuple[int, ...]
+    """Axis (0 x, 1 y, 2 z) of each entry along the last dimension; empty where nothing tells."""
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @property
+    def is_scalar(self) -> bool:
+        return math.prod(self.spec.shape) == 1
+
+    def limit(self) -> float | None:
+        """Largest magnitude in its range, where that is finite and not 0."""
+        bound = max(map(abs, self.spec.range)) if self.spec.range is not None else 0.0
+        return bound if 0 < bound < math.inf else None
+
+    def scale(self) -> float:
+        """A magnitude that matters: a third of the range, else by the unit."""
+        limit = self.limit()
+        unit = _SCALES.get(self.spec.unit.lower(), 1.0)
+        return unit if limit is None else float(f"{limit / 3.0:.3g}")
+
+    def affinity(self, words: frozenset[str]) -> float:
+        """Score of the words in it: 2 a word of its name, 0.5 a word of its doc line."""
+        of_doc = words & (self.doc_words - self.name_words)
+        return 2.0 * len(words & self.name_words) + 0.5 * len(of_doc)
+
+    def centrality(self) -> float:
+        """+1 for the body as a whole, −2 for one part of it."""
+        body, part = (bool(self.name_words & WORDS[each]) for each in ("body", "part"))
+        return 1.0 * body - 2.0 * part
+
+    def likeness(self, words: frozenset[str]) -> float:
+        """Rank by the words that it shares, the body before a part."""
+        return self.affinity(words) + self.centrality()
+
+    def frame_score(self) -> float:
+        """The world's frame before the body's, joints last."""
+        return _FRAMES.get(self.spec.frame.lower(), 0.0)
+
+    def entry(self, *index: int) -> Operand:
+        """The entry at `index`."""
+        code = f"{self.name}[:, {', '.join(map(str, index))}]" if index else self.name
+        return Operand(code=code, reads=(self.name,))
+
+    def whole(self) -> Operand:
+        """All entries; a single one is a scalar."""
+        if self.is_scalar:
+            return self.entry(*(0 for _ in self.spec.shape))
+        code = f"{self.name}.flatten(1)" if len(self.spec.shape) > 1 else self.name
+        return Operand(code=code, reads=(self.name,), scalar=False)
+
+    def along(self, axis: int) -> Operand | None:
+        """The entry of a vector along an axis."""
+        if self.is_scalar or len(self.spec.shape) != 1 or axis not in self.axes:
+            return None
+        return self.entry(self.axes.index(axis))
+
+    def tilt(self) -> Operand | None:
+        """The cosine of the tilt: 1 upright, −1 upside down; None for what tells no tilt."""
+        spec, code, doc = self.spec, self.whole().code, self.spec.doc.lower()
+        hanging = re.search(r"(?<![-−\d.])1(?:\.0)?\b[^,;.]*\b(hang|down|bottom|invert)", doc)
+        sign = -1 if hanging or "gravity" in f"{spec.name} {doc}" else 1
+        if self.quantity in (Quantity.COSINE, Quantity.ANGLE):
+            leaning = (self.name_words | self.doc_words) & WORDS["leaning"]
+            if not self.is_scalar or not leaning or self.name_words & WORDS["steering"]:
+                return None
+        if self.quantity is Quantity.ANGLE:
+            angle = f"torch.deg2rad({code})" if spec.unit.lower().startswith("deg") else code
+            cosine = Operand(code=f"torch.cos({angle})", reads=(self.name,))
+            return cosine.turned(-1 if self.hangs_at_zero() else 1)
+        if self.quantity is Quantity.QUATERNION:
+            order = "".join(re.findall(r"\b([wxyz])\b", doc)[:4])
+            last = order == "xyzw" or re.search(r"xyzw|scalar.last|w last", doc)
+            # the z entry of the body's z axis in the frame that the quaternion rotates to
+            x, y = (f"{self.name}[:, {each}].square()" for each in ((0, 1) if last else (1, 2)))
+            code, sign = f"(1.0 - 2.0 * ({x} + {y}))", 1
+        elif self.quantity is Quantity.ROTATION_MATRIX:
+            code, sign = self.entry(2, 2).code, 1
+        elif not self.is_scalar:
+            code = self.entry(2).code
+        return Operand(code=f"{code}.clamp(-1.0, 1.0)", reads=(self.name,)).turned(sign)
+
+    def hangs_at_zero(self) -> bool:
+        """True for an angle that is upright at half a turn: '0 hanging down', 'pi upright'."""
+        turned = r"\b(?:pi|180|π)\b[^,;.]*\b(upright|up|top|vertical)"
+        hanging = r"((?<![\d.])0(?:\.0)?|\bzero)\b[^,;.]*\b(hang\w*|down\w*|bottom)"
+        return bool(re.search(f"{turned}|{hanging}", self.spec.doc.lower()))
+
+
+def read_variable(spec: VariableSpec) -> Meaning:
+    """The meaning of a variable, from its words alone."""
+    name, doc = stems(spec.name.replace("_", " ")), stems(spec.doc)
+    quantity = _quantity(spec, name, doc)
+    measured = quantity not in (Quantity.ACTION, Quantity.TERMINATED)
+    difference = r"\bminus\b|\bfrom\b.+\bto (its|the)\b.*(goal|target)"
+    is_error = bool(name & WORDS["error"] or re.search(difference, spec.doc.lower()))
+    head = stems(re.split(r"[,;:(]", spec.doc)[0])
+    of_goal = "to" not in tokens(spec.doc)[:4] and not name & WORDS["body"]
+    is_goal = bool(name & WORDS["goal"] or (of_goal and head & WORDS["goal"]))
+    wanted = measured and is_goal and not is_error
+    return Meaning(spec, quantity, wanted, measured and is_error, name, doc, _entry_axes(spec))
+
+
+def _entry_axes(spec: VariableSpec) -> tuple[int, ...]:
+    """Axis of each entry along the last dimension, from the doc's list, else from the shape."""
+    count, doc = spec.shape[-1] if spec.shape else 1, spec.doc.lower()
+    if count == 1:
+        return _axes([f"{spec.name.replace('_', ' ')} {spec.doc}"])
+    letters = ["xyz".index(letter) for letter in re.findall(r"\b([xyz])\b", doc)][:count]
+    if len(letters) == count and len(set(letters)) == min(count, 3):
+        return tuple(letters)
+    for listing in [*re.findall(r"[:(]([^:()]*)", doc), doc]:
+        parts = [part for part in re.split(r",|\band\b|;", listing) if part.strip()]
+        axes = _axes(parts)
+        if len(parts) == count == len(set(axes)):
+            return axes
+    return tuple(range(count)) if len(spec.shape) == 1 and count in (2, 3) else ()
+
+
+def _axes(parts: list[str]) -> tuple[int, ...]:
+    """Axes of the parts that name one."""
+    words = [stems(part) | frozenset(tokens(part)) for part in parts]
+    named = [[axis for axis in range(3) if each & WORDS["xyz"[axis]]] for each in words]
+    return tuple(axes[0] for axes in named if len(axes) == 1)
+
+
+def _quantity(spec: VariableSpec, name: frozenset[str], doc: frozenset[str]) -> Quantity:
+    size = math.prod(spec.shape)
+    if spec.name in ("actions", "terminated", "succeeded"):
+        return Quantity.ACTION if spec.name == "actions" else Quantity.TERMINATED
+    if spec.shape == (4,) and (name | doc) & WORDS["attitude"]:
+        return Quantity.QUATERNION
+    if spec.shape == (3, 3):
+        return Quantity.ROTATION_MATRIX
+    unit = spec.unit.lower().replace(" ", "").replace("·", "")
+    quantity = _BY_UNIT.get(unit) or _by_words(spec, name)
+    jointed = "joint" in name or (size > 1 and spec.frame.lower() in ("joint", "actuator"))
+    if jointed or (quantity is Quantity.ANGULAR_VELOCITY and name & WORDS["turning part"]):
+        return _IN_JOINTS.get(quantity, quantity)
+    of_height = size == 1 and name & WORDS["height"]
+    return Quantity.HEIGHT if quantity is Quantity.POSITION and of_height else quantity
+
+
+def _by_words(spec: VariableSpec, name: frozenset[str]) -> Quantity:
+    """For dimensionless variables and those without a unit."""
+    doc, scalar = spec.doc.lower(), math.prod(spec.shape) == 1
+    up = r"\bz.?axis\b|\bup.?(axis|vector|direction)\b|gravity"
+    if spec.shape == (3,) and (name & WORDS["up vector"] or re.search(up, doc)):
+        return Quantity.UP_VECTOR
+    if scalar and doc.startswith("cosine"):
+        return Quantity.COSINE
+    words = name | stems(spec.doc.split(",")[0])
+    if "angular" in words and words & WORDS["rate"]:
+        return Quantity.ANGULAR_VELOCITY
+    fitting = (each for each in _BY_NAME if name & WORDS[each] and (scalar or each != "cosine"))
+    return Quantity[next(fitting, "other").upper()]
+
 
 _PLACES = (Quantity.POSITION, Quantity.HEIGHT)
 _NO_PLACE = (Quantity.ACTION, Quantity.TERMINATED, Quantity.CONTACT)

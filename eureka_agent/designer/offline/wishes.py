@@ -14,12 +14,14 @@ from eureka_agent.designer.offline.language import (
     NUMBER,
     QUANTITY,
     SCALES,
+    STOP_WORDS,
     goal_words,
+    stem,
+    stems,
     understood_in,
 )
 from eureka_agent.designer.offline.scene import TaskReading
 from eureka_agent.designer.offline.terms import Genome, recover, rounded
-from eureka_agent.designer.offline.words import STOP_WORDS, stem, stems
 from eureka_agent.feedback_records import Given, Importance, Reading, Wish
 from eureka_agent.records import Attempt, TaskDescription
 

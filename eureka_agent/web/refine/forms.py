@@ -15,10 +15,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from eureka_agent.analysis.standing import choices_of
 from eureka_agent.archive.run_folder import open_run
 from eureka_agent.designer.source_tools import tunable_constants, with_constants
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.standing import choices_of
 from eureka_agent.feedback_records import ANSWERS
 from eureka_agent.invocation import command
 from eureka_agent.records import Verdict

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from eureka_agent.analysis.standing import choices_of, what_ranks
 from eureka_agent.designer.source_tools import tunable_constants
 from eureka_agent.errors import EurekaError
-from eureka_agent.feedback.standing import choices_of, what_ranks
 from eureka_agent.feedback_records import ANSWERS
 from eureka_agent.records import Attempt, Verdict
 from eureka_agent.report.html.document import blocks_html

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from eureka_agent.feedback.preferences import PRIOR_VARIANCE, Preferences, preferences, wins_of
+from eureka_agent.analysis.standing import PRIOR_VARIANCE, Preferences, preferences, wins_of
 from eureka_agent.feedback_records import Choice, Comparison, Feedback, Wish
 
 NAMES = ("a", "b", "c", "d")

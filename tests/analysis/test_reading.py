@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eureka_agent.feedback.reading import parse_reading
+from eureka_agent.analysis.wishes import parse_reading
 from eureka_agent.feedback_records import Given, Measure, Wish
 from eureka_agent.llm.prompts import render
 from eureka_agent.records import TaskDescription

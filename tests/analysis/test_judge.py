@@ -6,14 +6,15 @@ import pytest
 from outcomes import make_outcome
 from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
-from eureka_agent.feedback.judge import BlindModelError, ModelJudge, check_sight
-from eureka_agent.feedback.preferences import preferences, wins_of
-from eureka_agent.feedback.standing import (
+from eureka_agent.analysis.judge import BlindModelError, ModelJudge, check_sight
+from eureka_agent.analysis.standing import (
     Agreement,
     agreement,
     choices_of,
+    preferences,
     preferences_of,
     what_ranks,
+    wins_of,
     with_strengths,
 )
 from eureka_agent.feedback_records import (

@@ -1,1 +1,0 @@
-"""A person's feedback: what follows from choices and words."""
