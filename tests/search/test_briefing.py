@@ -21,9 +21,7 @@ from eureka_agent.feedback_records import Wish
 from eureka_agent.journal.entries import FeedbackGiven
 from eureka_agent.records import Attempt, Diagnosis, DiagnosisFinding, Operator, Stage
 from eureka_agent.search.briefing import Briefing
-from eureka_agent.search.strategies import strategy_of
-from eureka_agent.search.strategies.greedy import BestOfN, Greedy
-from eureka_agent.search.strategies.interface import Strategy
+from eureka_agent.search.strategies import BestOfN, Greedy, Strategy, strategy_of
 
 MakeRun = Callable[..., Run]
 

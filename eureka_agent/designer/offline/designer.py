@@ -123,7 +123,7 @@ def _offspring(
     request: DesignRequest, scene: TaskReading, parents: list[Genome], dice: Dice, first: bool
 ) -> Composition:
     match request.operator:
-        case Operator.IMPROVE | Operator.REASON_OVER_PATH:
+        case Operator.IMPROVE:
             return improve(parents[0], request.parents[0].diagnosis, dice)
         case Operator.RETUNE_WEIGHTS:
             return retune(parents[0], dice)
