@@ -9,13 +9,13 @@ import pytest
 
 from eureka_agent.records import ParameterSpec, TaskDescription
 from eureka_agent.report.plan import RoleEstimate
-from eureka_agent.search.models import models_of
-from eureka_agent.search.request_counts import (
+from eureka_agent.search.estimator import (
     LATER_CHARACTERS,
     REPLY_TOKENS,
     SOURCE_CHARACTERS,
     count_requests,
 )
+from eureka_agent.search.models import models_of
 from eureka_agent.settings import SearchSettings
 
 PRICES = ("openai/one=1,10", "openai/two=2,20")
