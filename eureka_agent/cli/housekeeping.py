@@ -61,7 +61,8 @@ def prune_runs(
     output_format: str,
 ) -> None:
     """Say what may go, ask once, and remove it."""
-    from eureka_agent.search.pruning import prune, prune_plan
+    from eureka_agent.archive.run_folder import runs_folder
+    from eureka_agent.search.pruning import prune, prune_plan, remove_leftovers
 
     if whole and not words and older_than is None:
         raise UsageError(
@@ -82,6 +83,9 @@ def prune_runs(
         if not yes:
             _ask(freed)
         plans = [prune(each) if each.freed else each for each in plans]
+    if not dry_run:
+        for parent in {runs_folder(), *(each.folder.parent for each in plans)}:
+            remove_leftovers(parent)
     if output_format == "json":
         print_json({"removed": done, "bytes": _sum(plans), "runs": [_row(each) for each in plans]})
     elif done:

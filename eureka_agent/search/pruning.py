@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -26,14 +27,7 @@ from eureka_agent.archive.artefacts import (
     TRAJECTORIES,
     VIDEO,
 )
-from eureka_agent.archive.files import (
-    FILE_NAME,
-    files_below,
-    is_held,
-    locked,
-    size_of,
-    storage_errors,
-)
+from eureka_agent.archive.files import files_below, is_held, locked, size_of, storage_errors
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import FOLDER as SNAPSHOTS
@@ -43,6 +37,8 @@ from eureka_agent.search.filming import VIDEOS
 from eureka_agent.search.recorder import WORKERS_FOLDER, has_results
 from eureka_agent.search.summary import best_attempt
 
+REMOVED = ".removed-"
+"""Beginning of the name of a run that is being removed."""
 WHOLE, EMPTY = "the whole run", "nothing came of it"
 """Reasons to remove a whole run."""
 _DRAFT = re.compile(r"\..+\.draft-\d+-\d+")
@@ -83,12 +79,15 @@ class PrunePlan:
 
     @property
     def freed(self) -> int:
+        """Bytes that are freed."""
         return self.size if self.whole else sum(file.size for file in self.files)
 
     def by_kind(self) -> dict[str, int]:
         """Bytes of the files by their kind."""
-        kinds = dict.fromkeys(file.kind for file in self.files)
-        return {kind: sum(f.size for f in self.files if f.kind == kind) for kind in kinds}
+        sizes: Counter[str] = Counter()
+        for file in self.files:
+            sizes[file.kind] += file.size
+        return dict(sizes)
 
 
 def prune_plan(folder: Path, *, whole: bool = False) -> PrunePlan:
@@ -165,13 +164,17 @@ def prune(plan: PrunePlan) -> PrunePlan:
 
 
 def _remove_run(folder: Path) -> None:
-    """Remove a run, its archive last: after a kill it can be pruned again."""
-    for path in folder.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        elif not path.name.startswith(FILE_NAME):
-            path.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    """Remove a run. After a kill it is no run any more, and `remove_leftovers` goes on."""
+    gone = folder.with_name(f"{REMOVED}{folder.name}")
+    with storage_errors(folder.parent):
+        os.rename(folder, gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Remove the rest of runs whose removal was killed."""
+    for folder in parent.glob(f"{REMOVED}*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _remove_files(folder: Path, files: tuple[Removable, ...]) -> None:

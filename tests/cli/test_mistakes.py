@@ -32,7 +32,7 @@ MISTAKES = {
         "see `eureka search --help` for what it takes",
     ),
     "search x --strategy greddy": (
-        "--strategy is 'greddy', expected auto, greedy, best-of-n, islands or tree",
+        "--strategy is 'greddy', expected auto, greedy, best-of-n or islands",
         "did you mean 'greedy'?",
     ),
     "search x --format yml": (

@@ -22,7 +22,7 @@ from eureka_agent.journal.entries import (
 )
 from eureka_agent.records import Attempt, RunStatus
 from eureka_agent.report.follow import Follower
-from eureka_agent.search.pruning import prune, prune_plan
+from eureka_agent.search.pruning import prune, prune_plan, remove_leftovers
 
 MakeRun = Callable[..., Run]
 FEW = ("--finalists", "1", "--no-baselines", "--env-steps", "2048")
@@ -219,15 +219,16 @@ def test_a_run_that_came_to_something_meanwhile_stays(
     assert run.folder.is_dir()
 
 
-def test_a_removal_that_was_killed_can_be_done_again(
+def test_the_rest_of_a_removal_that_was_killed_is_no_run_and_goes_later(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make_run()
     begin(run)
-    put(run, "a.txt", "attempts/1-01/reward.py")
+    parent = run.folder.parent
+    plan = prune_plan(run.folder, whole=True)
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", lambda *_, **__: None)
-        prune(prune_plan(run.folder, whole=True))
-    assert not (run.folder / "a.txt").exists()
-    prune(prune_plan(run.folder, whole=True))
-    assert not run.folder.exists()
+        prune(plan)
+    assert [path.name for path in parent.iterdir()] == [f".removed-{run.name}"]
+    remove_leftovers(parent)
+    assert list(parent.iterdir()) == []
