@@ -25,7 +25,7 @@ from eureka_agent.analysis.diagnose import diagnose
 from eureka_agent.designer.interface import DesignRequest, ParentSummary
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.records import Attempt, CurvePoint, Evaluation, Proposal, Stage, TaskDescription
-from eureka_agent.search.strategies.greedy import Greedy
+from eureka_agent.search.strategies import Greedy
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment

@@ -45,13 +45,12 @@ from _searches import Watch, search
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.journal.entries import FinalStarted
 from eureka_agent.records import Stage
-from eureka_agent.search.strategies import STRATEGIES
-from eureka_agent.search.strategies.interface import last_revisions
+from eureka_agent.search.strategies import STRATEGIES, last_revisions
 from eureka_agent.search.summary import best_attempt, run_report
 
 NAME = "strategies"
 TASKS = ("cartpole/swingup", "hopper/run")
-ARMS = ("best-of-n", "greedy", "islands", "tree")
+ARMS = ("best-of-n", "greedy", "islands")
 PLAIN = {"confirm": 0, "schedule": "generations"}
 """Settings under which all arms use the same env steps."""
 QUICK = {"iterations": 2, "samples": 4, "env_steps": 2_048, "final_seeds": 2}

@@ -44,7 +44,7 @@ from eureka_agent.journal.entries import (
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import RunStatus
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.search.context import SearchContext
+from eureka_agent.search.deadline import SearchContext
 from eureka_agent.search.refinement import Refinement
 from eureka_agent.search.session import resume, start
 

@@ -364,9 +364,6 @@ class Operator(StrEnum):
     RETUNE_WEIGHTS = "retune_weights"
     CROSSOVER = "crossover"
     DIFFERENT = "different"
-    REASON_OVER_PATH = "reason_over_path"
-    """Continue a line of attempts, each made from the one before (RF-Agent 2025): the parent, then
-    its ancestors."""
     EDIT = "edit"
     """Take a reward that a person wrote or changed."""
     RANDOMISE = "randomise"

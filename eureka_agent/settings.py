@@ -163,7 +163,7 @@ class SearchSettings(TrainingSettings):
     """The task in plain words; default: the task's own."""
     model: tuple[str, ...] = Field(("offline",), min_length=1, json_schema_extra=OUTSIDE)
     """Designer: offline, <provider>/<model> such as openai/gpt-5.5 or anthropic/claude-sonnet-5, or
-    replay:<run>. Given several times, the models share the proposals by their success."""
+    replay:<run>. Given several times, the models take turns."""
     base_url: str | None = Field(None, json_schema_extra=OUTSIDE)
     """Address of a server that speaks like the first model's provider."""
     api: Literal["auto", "chat", "responses"] = Field("auto", json_schema_extra=WITHIN)
@@ -209,7 +209,7 @@ class SearchSettings(TrainingSettings):
     price: tuple[str, ...] = Field((), json_schema_extra=WITHIN)
     """Price of a model that is not in the table, as <provider>/<model>=<dollars for a million
     tokens of prompts>,<of replies>."""
-    strategy: Literal["auto", "greedy", "best-of-n", "islands", "tree"] = Field(
+    strategy: Literal["auto", "greedy", "best-of-n", "islands"] = Field(
         "auto", json_schema_extra=WITHIN
     )
     """Strategy that chooses parents and operators; auto: best-of-n where the offline designer's

@@ -148,7 +148,7 @@ def value_text(value: Any) -> str:
 
 
 def flag_text(name: str, value: Any) -> str:
-    """The flag for a setting's value, quoted for a shell: `--strategy tree`, `--no-novelty`."""
+    """The flag for a setting's value, quoted for a shell: `--strategy islands`, `--no-novelty`."""
     flag = name.replace("_", "-")
     if isinstance(value, bool):
         return f"--{flag}" if value else f"--no-{flag}"

@@ -313,7 +313,7 @@ def test_nothing_is_compared_at_the_end_of_a_training() -> None:
         ({"fitness": "chosen"}, "greedy"),
         ({"model": ("openai/any",)}, "greedy"),
         ({"model": ("openai/any",), "drafts": 8}, "greedy"),
-        ({"strategy": "tree"}, "tree"),
+        ({"strategy": "islands"}, "islands"),
         ({"model": ("openai/any",), "strategy": "best-of-n"}, "best-of-n"),
     ],
 )

@@ -61,19 +61,6 @@ def designer_text(
     return "\n\n".join(parts)
 
 
-def without_findings(diagnosis: Diagnosis, dropped: Sequence[DiagnosisFinding]) -> Diagnosis:
-    """Remove findings from a diagnosis and its text."""
-    if not dropped:
-        return diagnosis
-    left = tuple(finding for finding in diagnosis.findings if finding not in dropped)
-    text = diagnosis.text
-    for finding in dropped:
-        text = text.replace(f"\n{_finding_line(finding)}", "")
-    if not left:
-        text = text.replace(f"\n\n{_FINDINGS}", "")
-    return diagnosis.model_copy(update={"findings": left, "text": text})
-
-
 def _finding_line(finding: DiagnosisFinding) -> str:
     return f"- {finding.message} Advice: {finding.advice}."
 

@@ -40,7 +40,7 @@ from eureka_agent.journal import entries
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import Budget
 from eureka_agent.report.live import LogFile
-from eureka_agent.search.context import SearchContext
+from eureka_agent.search.deadline import SearchContext
 from eureka_agent.search.resumption import is_own
 from eureka_agent.search.search import LimitReachedError
 from eureka_agent.search.session import resume, start

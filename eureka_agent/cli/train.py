@@ -109,7 +109,7 @@ def evaluate(
     from eureka_agent.archive.run_folder import find_run, open_run
     from eureka_agent.cli.questions import trust_to_evaluate
     from eureka_agent.parameters import check_distribution, distribution_text, parse_distribution
-    from eureka_agent.search.rescore import evaluation_lines, evaluation_summary, rescore
+    from eureka_agent.search.scoring import evaluation_lines, evaluation_summary, rescore
     from eureka_agent.search.summary import best_attempt
 
     distribution = {} if parameters is None else parse_distribution(parameters)

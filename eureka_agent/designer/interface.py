@@ -115,8 +115,7 @@ class DesignRequest:
     """The task in the user's words, which count more than `description.sentence`."""
     operator: Operator
     parents: tuple[ParentSummary, ...]
-    """Best first. Empty for `Operator.FRESH`; two for `Operator.CROSSOVER`; for
-    `Operator.REASON_OVER_PATH` one and its ancestors, nearest first."""
+    """Best first. Empty for `Operator.FRESH`; two for `Operator.CROSSOVER`."""
     failures: tuple[FailureSummary, ...]
     seed: int
     """Derived from the run's seed, iteration and sample, so it differs between a run's

@@ -23,7 +23,7 @@ from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.prices import Price
 from eureka_agent.search.budget import outage_limit
-from eureka_agent.search.context import ALONE, SearchContext
+from eureka_agent.search.deadline import ALONE, SearchContext
 from eureka_agent.search.models import Models
 from eureka_agent.search.summary import model_limits
 

@@ -30,8 +30,7 @@ from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.budget import time_limit
 from eureka_agent.search.clock import plan_capacity
-from eureka_agent.search.context import SearchContext
-from eureka_agent.search.deadline import Deadline
+from eureka_agent.search.deadline import Deadline, SearchContext
 from eureka_agent.search.filming import film_best, films_best
 from eureka_agent.search.final import FinalTrainings, keep_best
 from eureka_agent.search.preparation import Preparation

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from eureka_agent.analysis.diagnose import without_findings
 from eureka_agent.analysis.standing import (
     choices_of,
     comparisons_of_model,
@@ -43,12 +42,11 @@ from eureka_agent.records import (
 )
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.attempts import attempt_id, failures
-from eureka_agent.search.lineage import changes, coverage_so_far, seed_spread, vain_findings
-from eureka_agent.search.model_choice import choose_models
+from eureka_agent.search.lineage import changes, coverage_so_far, seed_spread
 from eureka_agent.search.scoring import score_table
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.seeing import RunAnalyst
-from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
+from eureka_agent.search.strategies import ProposalPlan, Strategy
 
 FAILURES_SHOWN = 4
 """Failures in a request, newest first."""
@@ -111,8 +109,8 @@ class Briefing:
         whole = range(samples.start // size * size, -(-samples.stop // size) * size)
         edits = dict(zip(whole, pending_edits(state.feedback, taken), strict=False))
         plans = self._from_strategy(iteration, history, len(whole), state)
-        answering = self._answering(plans, history, iteration, whole)
-        for sample, plan, model in zip(whole, plans, answering, strict=True):
+        many = len(self._models)
+        for sample, plan in zip(whole, plans, strict=True):
             if sample in samples and sample in edits:
                 yield _edit_plan(iteration, sample, edits[sample], state, seen)
             elif sample in samples:
@@ -121,7 +119,7 @@ class Briefing:
                     sample=sample,
                     operator=plan.operator,
                     parents=plan.parents,
-                    model=model,
+                    model=self._models[sample % many] if many > 1 else "",
                     seen=seen,
                 )
 
@@ -164,7 +162,7 @@ class Briefing:
             operator=plan.operator,
             parents=tuple(
                 replace(
-                    self._summary(without_vain(known[parent], history)),
+                    self._summary(known[parent]),
                     analysis=analysis if place == 0 else "",
                     changes=changes(known[parent], history),
                 )
@@ -196,7 +194,7 @@ class Briefing:
         )
         order = dict.fromkeys((*nearest[: MEMORY_SHOWN - 1], *best))
         others = [best[name] for name in order if name in best and name not in plan.parents]
-        return tuple(self._summary(without_vain(each, history)) for each in others[:MEMORY_SHOWN])
+        return tuple(map(self._summary, others[:MEMORY_SHOWN]))
 
     def _references(self, plan: Planned, trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
         """Scores of the baselines for a model. None in the first generation, where they would
@@ -206,25 +204,6 @@ class Briefing:
         shown = [name for name in BASELINES if name != "human" or not self._run.settings.blind]
         scores = score_table(trainings)
         return tuple(each for each in scores if each.name in shown and each.mean is not None)
-
-    def _answering(
-        self,
-        plans: Sequence[ProposalPlan],
-        history: Sequence[Attempt],
-        iteration: int,
-        samples: range,
-    ) -> list[str]:
-        """The model of each proposal; empty for tuned ones and for a single model."""
-        if len(self._models) < 2:
-            return [""] * len(samples)
-        asking = [
-            sample
-            for sample, plan in zip(samples, plans, strict=True)
-            if plan.operator is not Operator.EDIT
-        ]
-        shared = choose_models(self._models, history, iteration, asking, self._run.settings.seed)
-        models = dict(zip(asking, shared, strict=True))
-        return [models.get(sample, "") for sample in samples]
 
     async def _analysis(self, plan: Planned, known: dict[str, Attempt]) -> str:
         """The analysis of the first parent, for a model."""
@@ -274,14 +253,6 @@ def _given(plan: Planned, state: RunState) -> RewardSpecification | None:
         if each.number == plan.feedback and isinstance(each.feedback, Edit):
             return given_reward(each.feedback.source)
     return None
-
-
-def without_vain(attempt: Attempt, history: Sequence[Attempt]) -> Attempt:
-    """The attempt without the findings whose advice did not help."""
-    vain = vain_findings(attempt, history)
-    if not vain or attempt.diagnosis is None:
-        return attempt
-    return attempt.model_copy(update={"diagnosis": without_findings(attempt.diagnosis, vain)})
 
 
 def _exploits(attempt: Attempt) -> tuple[str, ...]:

@@ -1,18 +1,38 @@
-"""The clock of a search: its wall time in advance, from the measured pace of trainings."""
+"""The clock of a search: its wall time in advance, from the pace of trainings on this machine. The
+pace is measured for a few seconds, in as many workers as the search has, and kept beside the runs.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import NamedTuple
+import platform
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from eureka_agent import wording
 from eureka_agent.analysis.parameter_prior import values_to_score
+from eureka_agent.archive.cache import RecordCache, code_fingerprint
+from eureka_agent.archive.run_folder import runs_folder, versions
 from eureka_agent.base_record import Record
-from eureka_agent.records import TaskDescription
+from eureka_agent.errors import EurekaError
+from eureka_agent.fleet.devices import Hardware, kernels_for
+from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.fleet.jobs import Population, Problem
+from eureka_agent.fleet.ray_cluster import Cluster
+from eureka_agent.invocation import command
+from eureka_agent.journal.entries import Notice, Observer
+from eureka_agent.records import CurvePoint, TaskDescription
+from eureka_agent.rewards import baseline
+from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.models import Models
 from eureka_agent.search.seeing import AT_ONCE, COMPARISONS
-from eureka_agent.settings import SearchSettings, schedule_of
+from eureka_agent.settings import SearchSettings, schedule_of, training_part
 from eureka_agent.training_counts import TrainingCounts
 
 ROLLOUT_SHARE = 0.4
@@ -131,3 +151,146 @@ class SearchClock:
         update = passes * max(0.0, self.pace.alone - self.pace.further) + episodes * further
         steps = self.description.max_episode_length * ROLLOUT_SHARE
         return update / settings.horizon * steps
+
+
+# ── the pace ──────────────────────────────────────────────────────────────────────────────────────
+
+CACHE = "plans"
+"""Folder of the records, beside the cached baselines."""
+SETTINGS_OF_PACE = {"num_envs", "horizon", "hidden_sizes", "activation", "epochs", "minibatches"}
+"""Settings of a training on which the seconds of an update depend."""
+MEASURED_SECONDS = 2.5
+"""Time over which the env steps of every training are counted. It begins with its first points."""
+_MOST_TRAININGS, _MOST_SLOTS = 64, 8
+"""Most trainings of a measurement, each of which has a process, and most of them in one worker; two
+in a worker at least."""
+_NEVER_ENDING_ENV_STEPS = 10**12
+_ANY_REWARD = """def compute_reward({name}):
+    size = {name}.reshape({name}.shape[0], -1).abs().sum(dim=-1)
+    return size, {{"size": size}}
+"""
+"""Reward for a task without one. Its values do not matter here."""
+
+
+class NotMeasuredError(EurekaError):
+    """A pace that is not known, with no time left to measure it."""
+
+
+def this_machine() -> dict[str, Any]:
+    """Part of the records' keys."""
+    return {"machine": platform.node(), "versions": versions(), "code": code_fingerprint()}
+
+
+async def pace_of(
+    settings: SearchSettings,
+    description: TaskDescription,
+    hardware: Hardware,
+    wall: Wall,
+    scratch: Path,
+    observer: Observer,
+    cluster: Cluster | None = None,
+    *,
+    anew: bool = False,
+    until: float = math.inf,
+) -> Pace:
+    """The pace of such trainings, from the cache unless `anew`, or measured, of which `observer`
+    gets a notice. `until`: time (`time.monotonic`) after which no measurement begins.
+
+    Raises NotMeasuredError after that, another EurekaError if trainings cannot be started.
+    """
+    capacity = plan_capacity(settings, hardware.places)
+    workers, slots = capacity.workers, capacity.slots
+    # a GPU steps all slots at all times, a CPU those in use: a few of them tell the rest, and
+    # searches of other sizes share them
+    if hardware.kind == "cpu":
+        slots = min(settings.slots, _MOST_SLOTS, max(2, _MOST_TRAININGS // workers))
+    training = training_part(settings)
+    key = {
+        "environment": [description.environment_fingerprint, description.fingerprint],
+        "task": description.task,
+        "settings": training.model_dump(mode="json", include=SETTINGS_OF_PACE),
+        "devices": hardware.names,
+        "workers": workers,
+        "slots": slots,
+        "wall": wall.name,
+        "cluster": cluster is not None,
+        **this_machine(),
+    }
+    cache = RecordCache(runs_folder(), CACHE)
+    if not anew and (known := cache.find(key, Pace)) is not None:
+        return known
+    if time.monotonic() > until:
+        raise NotMeasuredError("no time is left to measure the pace of trainings")
+    text = (
+        f"measuring the pace of trainings in {description.environment!r} for"
+        f" {MEASURED_SECONDS * min(2, slots):g} s, after the start of"
+        f" {wording.plural(workers, 'worker')}"
+    )
+    observer(Notice(text=text))
+    problem = Problem(description.environment, description.task)
+    fingerprint = description.environment_fingerprint
+    kernels = await kernels_for(
+        hardware, wall, problem, training, fingerprint, runs_folder(), scratch
+    )
+    population = Population(
+        problem, training, slots, settings.training_timeout, settings.snapshot_interval, kernels
+    )
+    devices, steps = hardware.devices(workers), workers * training.num_envs * training.horizon
+    async with Fleet(wall, scratch / "pace", workers, devices, cluster=cluster) as fleet:
+        speed, start = await measure_speed(fleet, population, description, workers * slots)
+        many = alone = slots * steps / speed
+        if slots > 1:
+            speed, _ = await measure_speed(fleet, population, description, workers)
+            alone = min(many, steps / speed)
+    further, today = (many - alone) / max(1, slots - 1), datetime.now(UTC).date().isoformat()
+    pace = Pace(alone=alone, further=further, start_seconds=start, measured=today)
+    cache.put(key, pace)
+    return pace
+
+
+async def measure_speed(
+    fleet: Fleet, population: Population, description: TaskDescription, trainings: int
+) -> tuple[float, float]:
+    """Env steps per second of so many trainings together, with the task's own reward, and seconds
+    until all of them have begun.
+
+    Raises EurekaError if trainings cannot be started or end at once.
+    """
+    began, done = time.monotonic(), asyncio.Event()
+    marks: dict[str, list[tuple[float, int]]] = {f"speed@{each}": [] for each in range(trainings)}
+
+    def watch(job: str, points: Sequence[CurvePoint]) -> None:
+        own = marks[job]
+        if points:
+            if own and points[-1].env_steps <= own[-1][1]:  # restarted after a death
+                own.clear()
+            own.append((time.monotonic(), points[-1].env_steps))
+        if all(each and each[-1][0] - each[0][0] >= MEASURED_SECONDS for each in marks.values()):
+            done.set()
+
+    reward = description.sparse_reward or description.human_reward
+    if reward is None:
+        reward = baseline(_ANY_REWARD.format(name=description.public_variables()[0].name))
+    endless = population.settings.model_copy(update={"env_steps": _NEVER_ENDING_ENV_STEPS})
+    async with fleet.trainings(replace(population, settings=endless), on_progress=watch) as pool:
+        training = [
+            asyncio.create_task(pool.train(job, reward, seed)) for seed, job in enumerate(marks)
+        ]
+        observed = asyncio.create_task(done.wait())
+        try:
+            await asyncio.wait({observed, *training}, return_when=asyncio.FIRST_COMPLETED)
+            if not done.is_set():
+                result = next(each for each in training if each.done()).result()
+                check = command(shlex.join(["envs", "--check", description.environment]))
+                raise EurekaError(
+                    "the speed of trainings could not be measured:"
+                    f" {result.failure_reason or 'a training ended at once'}",
+                    f"`{check}` looks for defects of an environment; a --budget in env steps needs"
+                    " no measurement",
+                )
+        finally:
+            for task in (observed, *training):
+                task.cancel()
+            await asyncio.gather(observed, *training, return_exceptions=True)
+    speed = sum((each[-1][1] - each[0][1]) / (each[-1][0] - each[0][0]) for each in marks.values())
+    return speed, max(each[0][0] for each in marks.values()) - began

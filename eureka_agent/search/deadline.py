@@ -1,13 +1,18 @@
-"""The deadline of a run: a generation begins only if it ends in time for the final trainings."""
+"""The deadline of a run, and what it shares with other searches of its process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from eureka_agent import wording
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.fleet.fleet import Machine
+from eureka_agent.fleet.jobs import Share
 from eureka_agent.journal.entries import DeadlineReached, Notice, Observer
+from eureka_agent.llm.breaker import Breakers
+from eureka_agent.llm.budget import Budget
 from eureka_agent.records import BASELINES, Stage
 from eureka_agent.search.budget import TimeLimit
 from eureka_agent.search.summary import run_cost
@@ -15,8 +20,8 @@ from eureka_agent.training_counts import TrainingCounts
 
 
 class Deadline:
-    """Decides before every generation whether it would end in time. The decision depends on this
-    machine's speed, so it is recorded, and a resumed run keeps it."""
+    """Decides before every generation whether it would end in time for the final trainings. The
+    decision depends on this machine's speed, so it is recorded, and a resumed run keeps it."""
 
     def __init__(
         self,
@@ -94,3 +99,30 @@ class Deadline:
         ).outside_generations
         seconds = self._used_seconds() - archive.state.began.seconds_before
         return (generation + ahead + last * whole) * seconds / done if done else 0.0
+
+
+async def _at_once() -> None:
+    """Wait for nothing."""
+
+
+@dataclass(frozen=True)
+class SearchContext:
+    """Parts and limits that a search shares with others. The default: it has the machine alone."""
+
+    machine: Machine | None = None
+    """Workers of all searches; None: it starts its own."""
+    share: Share = field(default_factory=Share)
+    """Its share of the trainings."""
+    budget: Budget | None = None
+    """Spending on models by all searches together; None: unlimited."""
+    before_request: Callable[[], Awaitable[object]] = _at_once
+    """Waits as long as no model is to be asked."""
+    time_limit: Callable[[], TimeLimit | None] = lambda: None
+    """Wall time from now until all searches end, if that is limited."""
+    breakers: Breakers | None = None
+    """Which models' servers are out; None: its own."""
+    folder: Path | None = None
+    """Folder of a new run; None: one in the runs folder, named by the time."""
+
+
+ALONE = SearchContext()

@@ -1,7 +1,7 @@
 """Estimate of a search before it starts: its trainings, wall time, requests and cost.
 
-A worker describes the task once, and trains for some seconds (`pace.py`); both are kept beside the
-runs. The first prompt of each role is made and counted (`request_counts.py`).
+A worker describes the task once, and trains for some seconds (`clock.py`); both are kept beside the
+runs. The first design request is made and counted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import time
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -23,31 +23,45 @@ from eureka_agent.archive.cache import RecordCache, baseline_context
 from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.base_record import Record
+from eureka_agent.designer.interface import DesignRequest
+from eureka_agent.designer.llm_designer import LanguageModelDesigner
 from eureka_agent.environment_files import fingerprint_of, folder_files
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.devices import Hardware, choose_hardware
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.journal.entries import Notice, Observer
+from eureka_agent.llm.batches import LIVE_ROLES
+from eureka_agent.llm.budget import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
+from eureka_agent.llm.gateway import ConfiguredModel
+from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role
 from eureka_agent.protocol.events import Opened
+from eureka_agent.records import Cost, Message, Operator, TaskDescription
 from eureka_agent.report.plan import RoleEstimate, SearchEstimate, SearchPlan, asked_in_all
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.budget import parse_budget, time_limit
 from eureka_agent.search.budget_plan import missing_baselines, plan_within
 from eureka_agent.search.card import card_for
-from eureka_agent.search.clock import REPLY_SECONDS, SearchClock, plan_capacity
+from eureka_agent.search.clock import (
+    CACHE,
+    REPLY_SECONDS,
+    NotMeasuredError,
+    SearchClock,
+    pace_of,
+    plan_capacity,
+    this_machine,
+)
 from eureka_agent.search.models import Models, models_of
-from eureka_agent.search.pace import CACHE, NotMeasuredError, pace_of, this_machine
 from eureka_agent.search.preparation import (
     check_randomise,
     checked,
     effective_settings,
     measure_task,
 )
-from eureka_agent.search.request_counts import count_requests
+from eureka_agent.search.seeing import COMPARISONS
 from eureka_agent.search.written_fitness import with_defaults
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import SearchSettings, strategy_name
 from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder
 from eureka_agent.training_counts import TrainingCounts
 
@@ -265,3 +279,99 @@ def _notes_on_models(
             "<dollars for a million tokens of prompts>,<of replies> gives it"
         )
     return found
+
+
+# ── requests to models ────────────────────────────────────────────────────────────────────────────
+
+LATER_TOKENS = 3250
+"""Tokens of parents, curves and failures that a designer's prompt has after the first generation:
+those of 13,000 characters (benchmarks/LOG.md)."""
+DOUBTED_SHARE = 0.125
+"""Part of the proposals that the critic doubts: two of sixteen (docs/field-trial.md)."""
+REPLY_TOKENS = {
+    Role.DESIGNER: 570,  # 2,300 characters in 100 replies of recorded searches
+    Role.REVIEWER: 250,  # three sentences in JSON
+    Role.ANALYST: 425,  # the 250 words that it is asked for
+    Role.JUDGE: 50,
+    Role.METRIC: 800,  # a fitness is a reward with a page of words
+    Role.RANDOMISER: 800,  # four distributions of six parameters in JSON
+}
+"""Tokens of a usual reply. Hidden reasoning, which models count too, is not in it."""
+_BESIDE_TOKENS = {
+    Role.DESIGNER: 0,
+    Role.REVIEWER: 375,  # a reward
+    Role.ANALYST: 1000,  # a reward and a diagnosis
+    Role.JUDGE: 2 * IMAGE_TOKENS,
+    Role.METRIC: 0,
+    Role.RANDOMISER: 375,
+}
+"""Tokens of a role's prompt besides those of a first design request, with the environment and the
+task, which all roles are told."""
+
+
+class _Counted:
+    """A gateway that asks nobody and counts the tokens of a prompt."""
+
+    tokens = 0
+
+    async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
+        """Count a request. The reply says nothing."""
+        characters = sum(len(message.content) for message in request.messages)
+        self.tokens = characters // CHARACTERS_PER_TOKEN
+        return Message(role=request.role.value, model=model.name, request="", reply="…")
+
+
+async def count_requests(
+    models: Models, settings: SearchSettings, description: TaskDescription
+) -> list[RoleEstimate]:
+    """Requests by role and model, for all proposals of the search, without revisions and without
+    discounts for repeated prompts. The first design request is made and counted."""
+    request = DesignRequest(
+        description=description,
+        sentence=settings.sentence or description.sentence,
+        operator=Operator.FRESH,
+        parents=(),
+        failures=(),
+        seed=settings.seed,
+        settings=settings,
+    )
+    counted = _Counted()
+    await LanguageModelDesigner([ConfiguredModel(models.designers[0], counted)]).propose(request)
+    found = []
+    for role, model, requests, more in _asked(models, settings):
+        reply = requests * min(REPLY_TOKENS[role], models.reply_tokens or REPLY_TOKENS[role])
+        prompt = requests * (counted.tokens + _BESIDE_TOKENS[role] + more)
+        batched = settings.llm_batch and role not in LIVE_ROLES
+        cost = Cost(prompt_tokens=prompt, completion_tokens=reply, batched=batched)
+        price = models.prices.get(model.name)
+        money = None if price is None else price.money(cost)
+        if requests:
+            found.append(RoleEstimate(role.value, model.name, requests, prompt, reply, money))
+    return found
+
+
+def _asked(
+    models: Models, settings: SearchSettings
+) -> Iterator[tuple[Role, LanguageModel, int, int]]:
+    """Role, model, number of requests, and further tokens of each prompt."""
+    first, later = settings.samples, settings.samples * (settings.iterations - 1)
+    designs = first + later * settings.drafts_of_each
+    evolves = strategy_name(settings) != "best-of-n"
+    grown = LATER_TOKENS * later * settings.drafts_of_each // designs if evolves else 0
+    if settings.fitness == "written":
+        yield Role.METRIC, models.designers[0], 1, 0
+    for place, designer in enumerate(models.designers):
+        requests = (designs + place) // len(models.designers)
+        yield Role.DESIGNER, designer, requests, grown
+    if models.reviewer is not None:
+        share = 1.0 if models.review_all else DOUBTED_SHARE
+        yield Role.REVIEWER, models.reviewer, math.ceil(share * (first + later)), 0
+    if models.analyst is not None and evolves:
+        # the parents of a generation: the best, or every second choice an island's best
+        parents = max(1, settings.samples // 2) if settings.strategy == "islands" else 1
+        pictures = 2 * IMAGE_TOKENS if settings.analyst_sees else 0
+        yield Role.ANALYST, models.analyst, (settings.iterations - 1) * parents, pictures
+    if models.judge is not None:  # one request asks if it sees
+        yield Role.JUDGE, models.judge, COMPARISONS * (first + later) + 1, 0
+    if settings.randomise:
+        yield Role.RANDOMISER, models.designers[0], 1, 0

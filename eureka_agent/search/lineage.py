@@ -1,4 +1,4 @@
-"""Lineages of attempts: changes, what they gave, and advice that did not help.
+"""Lineages of attempts: changes, and what they gave.
 
 All functions are pure, so a resumed run tells its designers the same.
 """
@@ -7,21 +7,19 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 from eureka_agent.analysis.coverage import Coverage, coverage
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.source_tools import difference
 from eureka_agent.journal.state import RunState
-from eureka_agent.records import Attempt, DiagnosisFinding, Operator, Score, Stage
+from eureka_agent.records import Attempt, Score, Stage
 from eureka_agent.search.scoring import score_table
-from eureka_agent.search.strategies.interface import last_revisions
+from eureka_agent.search.strategies import last_revisions
 from eureka_agent.wording import significant
 
 MOST_CHILDREN = 5
 """Most children of an attempt that are described, newest first."""
-LEAST_ADVISED = 2
-"""Children that must follow an advice in vain before it is dropped, since one may be bad luck."""
 _ENDED = (Stage.TRAINED, Stage.FAILED)
 
 
@@ -34,29 +32,16 @@ def children_of(parent: str, history: Sequence[Attempt]) -> list[Attempt]:
     ]
 
 
-def ancestors_of(attempt: Attempt, known: Mapping[str, Attempt]) -> Iterator[Attempt]:
-    """The known first parents of an attempt, nearest first."""
-    seen = {attempt.id}
-    while (
-        attempt.proposal.parents and (parent := known.get(attempt.proposal.parents[0])) is not None
-    ):
-        if parent.id in seen:
-            return
-        seen.add(parent.id)
-        yield parent
-        attempt = parent
-
-
 def changes(attempt: Attempt, history: Sequence[Attempt]) -> tuple[str, ...]:
     """Descriptions of the change from its parent, and to each child, with the fitness before and
     after."""
     known = {each.id: each for each in history}
-    lines = [
-        f"{attempt.id} itself, made from {parent.id}: {_change(parent, attempt)}"
-        for parent in list(ancestors_of(attempt, known))[:1]
-    ]
+    made_from = [known[each] for each in attempt.proposal.parents[:1] if each in known]
     return (
-        *lines,
+        *(
+            f"{attempt.id} itself, made from {parent.id}: {_change(parent, attempt)}"
+            for parent in made_from
+        ),
         *(
             f"{child.id}, made from {attempt.id}: {_change(attempt, child)}"
             for child in children_of(attempt.id, history)[:MOST_CHILDREN]
@@ -78,43 +63,6 @@ def _change(before: Attempt, after: Attempt) -> str:
 def _trainings(attempt: Attempt) -> str:
     count = len(attempt.fitness_per_seed)
     return "one training" if count == 1 else f"the mean of {count} trainings"
-
-
-def vain_findings(attempt: Attempt, history: Sequence[Attempt]) -> tuple[DiagnosisFinding, ...]:
-    """The attempt's findings whose advice did not help: an ancestor or itself had them too, and
-    none of its children was better."""
-    if attempt.diagnosis is None:
-        return ()
-    known = {each.id: each for each in history}
-    line = [attempt, *ancestors_of(attempt, known)]
-    return tuple(
-        finding
-        for finding in attempt.diagnosis.findings
-        if any(_in_vain(finding, each, history) for each in line)
-    )
-
-
-def _in_vain(finding: DiagnosisFinding, parent: Attempt, history: Sequence[Attempt]) -> bool:
-    given = () if parent.diagnosis is None else parent.diagnosis.findings
-    if parent.fitness is None or all(_subject(each) != _subject(finding) for each in given):
-        return False
-    advised = [
-        child
-        for child in children_of(parent.id, history)
-        if child.proposal.operator is not Operator.FRESH
-    ]
-    better = [
-        child
-        for child in advised
-        if child.stage is Stage.TRAINED
-        and child.fitness is not None
-        and child.fitness > parent.fitness
-    ]
-    return len(advised) >= LEAST_ADVISED and not better
-
-
-def _subject(finding: DiagnosisFinding) -> tuple[str, str | None, str | None]:
-    return finding.code, finding.component, finding.cause
 
 
 def coverage_so_far(run: Run, state: RunState) -> Coverage | None:

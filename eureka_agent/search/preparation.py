@@ -37,10 +37,9 @@ from eureka_agent.search.advisers import recorded_of
 from eureka_agent.search.budget import parse_budget, time_limit
 from eureka_agent.search.budget_plan import missing_baselines, plan_within
 from eureka_agent.search.card import card_for, makes_card
-from eureka_agent.search.clock import SearchClock, plan_capacity
-from eureka_agent.search.context import ALONE, SearchContext
+from eureka_agent.search.clock import SearchClock, pace_of, plan_capacity
+from eureka_agent.search.deadline import ALONE, SearchContext
 from eureka_agent.search.models import Models, models_of
-from eureka_agent.search.pace import pace_of
 from eureka_agent.search.written_fitness import (
     RANKED_BY,
     AcceptedFitness,

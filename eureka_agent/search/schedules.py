@@ -13,7 +13,7 @@ from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.attempt_training import rung_env_steps
 from eureka_agent.search.attempts import to_confirm
-from eureka_agent.search.strategies.interface import last_revisions
+from eureka_agent.search.strategies import last_revisions
 from eureka_agent.training_counts import is_confirmed
 
 if TYPE_CHECKING:

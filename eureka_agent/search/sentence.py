@@ -30,12 +30,8 @@ from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice
 from eureka_agent.llm.access import KEY_VARIABLES
 from eureka_agent.records import TaskDescription
-from eureka_agent.simulation.catalogue import (
-    ENVIRONMENT_FILE,
-    CatalogueEntry,
-    list_environments,
-    read_entry,
-)
+from eureka_agent.sandbox.client import built_in_folder, environment_folder
+from eureka_agent.simulation.catalogue import ENVIRONMENT_FILE, read_entry
 from eureka_agent.text import one_line
 
 _NEARLY = 0.6
@@ -97,10 +93,6 @@ def goals(sentence: Understood) -> list[Intent]:
     return [intent for intent in found if intent.main] or found
 
 
-def _goals_of_task(text: str) -> list[Intent]:
-    return goals(understood(text, stems(text)))
-
-
 def served(asked: Sequence[Intent], known: Sequence[Intent]) -> float:
     """Share of the asked goals that are among the known ones, with their directions."""
     return sum(any(_agree(each, other) for other in known) for each in asked) / max(1, len(asked))
@@ -118,44 +110,30 @@ def _agree(asked: Intent, known: Intent) -> bool:
 def nearer_task(
     sentence: str, description: TaskDescription, asked: Sequence[Intent], known: Sequence[Intent]
 ) -> str:
-    """Flags for a task that fits better, with its sentence; empty if there is none. `asked` and
-    `known` are the goals of sentence and task."""
+    """The flag for another task of the environment that fits better, with its sentence; empty if
+    there is none. `asked` and `known` are the goals of sentence and task."""
     spoken, here = stems(understood_in(description, sentence).text), served(asked, known)
-    tasks, environments = _other_tasks(description)
-    better = {}
-    for name, text in tasks.items():
-        shared, fit = _overlap(spoken, stems(text)), served(asked, _goals_of_task(text))
+    own, better = _overlap(spoken, stems(description.sentence)), {}
+    for name, text in _other_tasks(description).items():
+        shared, fit = (
+            _overlap(spoken, stems(text)),
+            served(asked, goals(understood(text, stems(text)))),
+        )
         # an equal fit is enough if the sentence is nearly that task's own, or speaks of it alone
-        own = _overlap(spoken, stems(description.sentence))
         alone = bool(spoken) and spoken <= _with_compounds(text) and not own
         if alone or (shared and (fit > here or shared > max(_NEARLY, own))):
             better[f"--task {name} ({text!r})"] = fit, shared
-    if better or not asked:
-        return max(better, key=lambda each: better[each], default="")
-    # words of a goal or a manner name no thing, and other environments' descriptions have them too
-    wished = stems(" ".join(word for each in asked for word in each.words))
-    scenery = stems(f"{Path(description.environment).name} {description.doc}") | wished
-    found: dict[str, tuple[bool, int]] = {}
-    for entry in environments:
-        named = stem(entry.name) in spoken - scenery
-        things = len(((stems(entry.doc) | {stem(entry.name)}) & spoken) - scenery)
-        for task, text in entry.tasks.items():
-            if named or (
-                things and known and not here and served(asked, _goals_of_task(text)) == 1.0
-            ):
-                found[f"--env {entry.name} --task {task} ({text!r})"] = named, things
-    return max(found, key=lambda each: found[each], default="")
+    return max(better, key=lambda each: better[each], default="")
 
 
-def _other_tasks(description: TaskDescription) -> tuple[dict[str, str], list[CatalogueEntry]]:
-    """Sentences of the environment's other tasks by name, and the other built-in environments."""
-    built_in = {entry.name: entry for entry in list_environments()}
-    own = built_in.pop(description.environment, None)
-    if own is None and (Path(description.environment) / ENVIRONMENT_FILE).is_file():
-        own = read_entry(Path(description.environment))
-    tasks = {} if own is None else dict(own.tasks)
-    tasks.pop(description.task, None)
-    return tasks, list(built_in.values())
+def _other_tasks(description: TaskDescription) -> dict[str, str]:
+    """Sentences of the environment's other tasks by name."""
+    folder = environment_folder(description.environment)
+    folder = folder or built_in_folder(description.environment)
+    if folder is None or not (folder / ENVIRONMENT_FILE).is_file():
+        return {}
+    tasks = read_entry(folder).tasks
+    return {name: text for name, text in tasks.items() if name != description.task}
 
 
 def _overlap(spoken: frozenset[str], words: frozenset[str]) -> float:

@@ -22,7 +22,7 @@ from eureka_agent.search.assembly import run_assembled
 from eureka_agent.search.budget import time_limit
 from eureka_agent.search.card import keep_card
 from eureka_agent.search.clock import plan_capacity
-from eureka_agent.search.context import ALONE, SearchContext
+from eureka_agent.search.deadline import ALONE, SearchContext
 from eureka_agent.search.preparation import Preparation, prepared, prepared_again
 from eureka_agent.search.recorder import Recorder, end_run, has_results, remove_run
 from eureka_agent.search.refinement import Person

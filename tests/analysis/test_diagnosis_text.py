@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from curve_makers import outcome, point, points
 
-from eureka_agent.analysis.diagnose import diagnose, without_findings
+from eureka_agent.analysis.diagnose import diagnose
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import EpisodeSummary, Evaluation, TaskDescription
@@ -111,27 +111,6 @@ def test_episodes_are_shown_with_their_end(description: TaskDescription, tmp_pat
     assert text.endswith("\n\nIn both episodes constant: actions 0")
     assert "Best episode (fitness 5, ended by time_out after 500 steps):" in text
     assert "secret" not in text
-
-
-def test_a_finding_is_taken_out_of_the_text_too(description: TaskDescription) -> None:
-    sizes = {"centred": 0.9, "effort": 0.1}
-    curve = points(
-        components=sizes,
-        component_magnitudes=sizes,
-        component_deviations={"centred": 0.3, "effort": 0.1},
-    )
-    trained = outcome([1.5] * 6, [0.5] * 6, {"centred": [0.9] * 6, "effort": [-0.1] * 6})
-    diagnosis = diagnose(trained, curve, EVALUATION, description)
-    dominant, flat = diagnosis.findings[1], diagnosis.findings[0]
-    assert (flat.code, dominant.code) == ("no-learning", "dominant-component")
-    left = without_findings(diagnosis, (dominant,))
-    assert left.findings == (flat,)
-    assert left.text == diagnosis.text.replace(
-        f"\n- {dominant.message} Advice: {dominant.advice}.", ""
-    )
-    assert len(left.text) < len(diagnosis.text)
-    assert "Findings" not in without_findings(diagnosis, diagnosis.findings).text
-    assert without_findings(diagnosis, ()) is diagnosis
 
 
 def test_a_file_that_is_no_trajectory_is_an_error(tmp_path: Path) -> None:

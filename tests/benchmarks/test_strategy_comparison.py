@@ -55,9 +55,9 @@ def test_a_seed_that_an_arm_has_no_fitness_for_is_left_out_of_its_pairs() -> Non
 
 
 def test_the_command_line_bounds_the_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["strategies.py", "--arms", "tree", "--seeds", "3"])
+    monkeypatch.setattr(sys, "argv", ["strategies.py", "--arms", "islands", "--seeds", "3"])
     arguments = strategies.parsed()
-    assert (arguments.arms, arguments.seeds) == (["tree"], [3])
+    assert (arguments.arms, arguments.seeds) == (["islands"], [3])
     monkeypatch.setattr(
         sys, "argv", ["strategies.py", "--seeds", *[str(seed) for seed in range(11)]]
     )

@@ -298,23 +298,6 @@ def test_the_first_proposal_of_a_run_is_free_and_the_others_differ_in_their_angl
     assert "Another proposal has had this angle" not in "".join(orders[:12])
 
 
-def test_a_line_of_attempts_is_told_from_its_beginning(description: TaskDescription) -> None:
-    line = (parent("3-02", 7.0), parent("2-05", 4.5), parent("1-01", 6.0))
-    content = order_of(design_request(description, Operator.REASON_OVER_PATH, *line))
-    assert "## Step 1: attempt 1-01, fitness 6\n" in content
-    assert "## Step 2: attempt 2-05, fitness 4.5 (-1.5 against the one before)\n" in content
-    assert (
-        "## Last, to be continued (+2.5 against the one before): attempt 3-02, fitness 7\n"
-        in content
-    )
-    places = [content.index(f"# of {each}\n") for each in ("1-01", "2-05", "3-02")]
-    assert places == sorted(places)
-    assert "the term centred of 3-02 never moves" in content
-    assert "the term centred of 1-01 never moves" not in content, (
-        "tables of the one to be continued alone"
-    )
-
-
 def test_other_attempts_are_shown_with_their_code_in_short(description: TaskDescription) -> None:
     component = ComponentSummary(
         name="centred", values=(1.0,), maximum=1.0, mean=1.0, minimum=1.0, share=0.714

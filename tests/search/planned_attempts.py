@@ -9,7 +9,7 @@ from outcomes import make_outcome
 
 from eureka_agent.records import Attempt, Operator, Proposal, Stage
 from eureka_agent.rewards import CodeReward
-from eureka_agent.search.strategies.interface import Strategy
+from eureka_agent.search.strategies import Strategy
 
 TUNABLE = "GAIN = 2.0\n\ndef compute_reward(position):\n    return GAIN * position, {}\n"
 

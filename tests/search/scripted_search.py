@@ -28,8 +28,7 @@ from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.seeing import Judging, RunAnalyst
-from eureka_agent.search.strategies.greedy import Greedy
-from eureka_agent.search.strategies.interface import Strategy
+from eureka_agent.search.strategies import Greedy, Strategy
 from eureka_agent.search.trial import Trial, TrialRequest
 
 

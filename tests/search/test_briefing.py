@@ -19,11 +19,9 @@ from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import opening
 from eureka_agent.feedback_records import Wish
 from eureka_agent.journal.entries import FeedbackGiven
-from eureka_agent.records import Attempt, Diagnosis, DiagnosisFinding, Operator, Stage
+from eureka_agent.records import Operator
 from eureka_agent.search.briefing import Briefing
-from eureka_agent.search.strategies import strategy_of
-from eureka_agent.search.strategies.greedy import BestOfN, Greedy
-from eureka_agent.search.strategies.interface import Strategy
+from eureka_agent.search.strategies import BestOfN, Strategy, strategy_of
 
 MakeRun = Callable[..., Run]
 
@@ -149,44 +147,3 @@ async def test_a_parent_comes_with_what_was_changed(make_run: MakeRun) -> None:
         " against one training)"
     )
     assert parents["2-06"].episodes == search.run.settings.evaluation_episodes
-
-
-async def test_what_was_advised_in_vain_is_not_said_again(make_run: MakeRun) -> None:
-    run = make_run(**{**SETTINGS, "iterations": 1})
-    await search_with(run, Fuse()).engine.generations()
-    finding = DiagnosisFinding(code="collapsed", message="It fell", advice="smooth it")
-    diagnosis = Diagnosis(
-        fitness=8.3,
-        fitness_values=(),
-        episode_length_values=(),
-        components=(),
-        findings=(finding,),
-        text="table\n\nFindings:\n- It fell Advice: smooth it.",
-    )
-    best = run.archive.attempts()[-1].model_copy(update={"diagnosis": diagnosis})
-    made = [
-        best.model_copy(
-            update={
-                "id": f"2-0{sample}",
-                "iteration": 1,
-                "sample": sample,
-                "stage": Stage.FAILED,
-                "outcome": None,
-                "proposal": best.proposal.model_copy(
-                    update={"operator": Operator.IMPROVE, "parents": (best.id,)}
-                ),
-            }
-        )
-        for sample in (1, 2)
-    ]
-
-    async def told(iteration: int, *history: Attempt) -> Diagnosis | None:
-        for attempt in history:
-            store_attempt(run.archive, attempt)
-        (request,) = await requests(run, Greedy(), iteration, range(1))
-        return request.parents[0].diagnosis
-
-    assert await told(1, best) == diagnosis
-    later = await told(2, *made)
-    assert later is not None
-    assert (later.findings, later.text) == ((), "table")

@@ -30,8 +30,7 @@ from eureka_agent.journal.entries import FeedbackGiven
 from eureka_agent.records import Credit, Finding, Proposal, Verdict
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.attempt_training import practice_env_steps, rung_env_steps
-from eureka_agent.search.strategies.greedy import BestOfN
-from eureka_agent.search.strategies.interface import Strategy
+from eureka_agent.search.strategies import BestOfN, Strategy
 from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]

@@ -16,7 +16,7 @@ from eureka_agent.fleet.jobs import Population, Problem
 from eureka_agent.records import TaskDescription, VariableSpec
 from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.search.pace import MEASURED_SECONDS, measure_speed
+from eureka_agent.search.clock import MEASURED_SECONDS, measure_speed
 from eureka_agent.settings import SearchSettings, training_part
 
 pytestmark = pytest.mark.slow

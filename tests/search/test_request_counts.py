@@ -9,13 +9,12 @@ import pytest
 
 from eureka_agent.records import ParameterSpec, TaskDescription
 from eureka_agent.report.plan import RoleEstimate
-from eureka_agent.search.models import models_of
-from eureka_agent.search.request_counts import (
-    LATER_CHARACTERS,
+from eureka_agent.search.estimator import (
+    LATER_TOKENS,
     REPLY_TOKENS,
-    SOURCE_CHARACTERS,
     count_requests,
 )
+from eureka_agent.search.models import models_of
 from eureka_agent.settings import SearchSettings
 
 PRICES = ("openai/one=1,10", "openai/two=2,20")
@@ -44,7 +43,7 @@ async def test_later_prompts_hold_what_was_learned(description: TaskDescription)
     assert (first.requests, all_.requests, fresh.requests) == (8, 24, 24)
     prompt = first.prompt_tokens // 8
     # sixteen of the 24 prompts are longer
-    assert all_.prompt_tokens // 24 == prompt + LATER_CHARACTERS // 4 * 16 // 24
+    assert all_.prompt_tokens // 24 == prompt + LATER_TOKENS * 16 // 24
     assert fresh.prompt_tokens == 24 * prompt
     assert all_.reply_tokens == 24 * REPLY_TOKENS["designer"]
 
@@ -71,7 +70,12 @@ async def test_every_role_counts(description: TaskDescription) -> None:
     # a named reviewer reads every reward, the analyst the best attempt before a later generation
     assert requests == {"designer": 24, "reviewer": 24, "analyst": 2}
     reviewer = next(each for each in found if each.role == "reviewer")
-    assert reviewer.prompt_tokens // 24 > SOURCE_CHARACTERS // 4
+    designer = next(each for each in found if each.role == "designer")
+    # a reward of 1,500 characters beside what a first design request has
+    assert (
+        reviewer.prompt_tokens // 24
+        == (designer.prompt_tokens // 24 - LATER_TOKENS * 16 // 24) + 375
+    )
     doubted = await counted(description, reviewer="auto")
     assert {each.role: each.requests for each in doubted} == {"designer": 24, "reviewer": 3}
     judged = await counted(description, fitness="judged", iterations=1)

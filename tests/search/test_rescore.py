@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eureka_agent.records import TaskDescription
-from eureka_agent.search.rescore import evaluation_lines
+from eureka_agent.search.scoring import evaluation_lines
 
 
 def test_an_evaluation_names_unit_spread_and_threshold(description: TaskDescription) -> None:

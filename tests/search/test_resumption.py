@@ -99,7 +99,7 @@ def test_every_other_setting_is_refused_with_why(folder: Path, name: str) -> Non
         "reviewer": "off",
         "analyst": "off",
         "judge": "openai/x",
-        "strategy": "tree",
+        "strategy": "islands",
         "fitness": "written",
         "activation": "elu",
         "hidden_sizes": (8,),

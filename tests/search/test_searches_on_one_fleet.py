@@ -11,7 +11,7 @@ import pytest
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.fleet.fleet import Machine
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.search.context import SearchContext
+from eureka_agent.search.deadline import SearchContext
 from eureka_agent.search.session import start
 
 pytestmark = pytest.mark.slow

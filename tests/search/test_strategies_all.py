@@ -11,8 +11,7 @@ import pytest
 from planned_attempts import invented_search, planned
 
 from eureka_agent.records import Attempt, Operator, Stage
-from eureka_agent.search.strategies import STRATEGIES, strategy_of
-from eureka_agent.search.strategies.interface import ProposalPlan, Strategy
+from eureka_agent.search.strategies import STRATEGIES, ProposalPlan, Strategy, strategy_of
 from eureka_agent.settings import SearchSettings
 
 ALL: dict[str, Strategy] = {name: kind() for name, kind in STRATEGIES.items()}
@@ -26,7 +25,7 @@ SINGLE = (
 over_all = pytest.mark.parametrize("name", ALL)
 
 
-@pytest.mark.parametrize("name", ["greedy", "best-of-n", "islands", "tree"])
+@pytest.mark.parametrize("name", ["greedy", "best-of-n", "islands"])
 def test_the_settings_know_every_strategy(name: str) -> None:
     settings = SearchSettings.model_validate({"strategy": name})
     assert type(strategy_of(settings)) is STRATEGIES[name]
@@ -59,8 +58,6 @@ class Checked:
                 assert plan.parents == ()
             elif plan.operator is Operator.CROSSOVER:
                 assert len(plan.parents) == 2
-            elif plan.operator is Operator.REASON_OVER_PATH:
-                assert len(plan.parents) >= 1
             else:
                 assert plan.operator in SINGLE
                 assert len(plan.parents) == 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from eureka_agent.records import Attempt, Operator
-from eureka_agent.search.strategies.greedy import BestOfN, Greedy
+from eureka_agent.search.strategies import BestOfN, Greedy
 
 
 def test_the_first_generation_is_fresh() -> None:

@@ -4,10 +4,10 @@ import pytest
 from planned_attempts import invented_search, planned
 
 from eureka_agent.records import Operator
-from eureka_agent.search.strategies.interface import ProposalPlan
-from eureka_agent.search.strategies.islands import (
+from eureka_agent.search.strategies import (
     MIGRATION,
     Islands,
+    ProposalPlan,
     island_count,
     island_of,
     rank_of_turn,

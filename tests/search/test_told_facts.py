@@ -24,7 +24,7 @@ from eureka_agent.records import FinalTraining
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.preparation import measure_task
-from eureka_agent.search.strategies.greedy import Greedy
+from eureka_agent.search.strategies import Greedy
 from eureka_agent.settings import SearchSettings
 
 MakeRun = Callable[..., Run]

@@ -121,7 +121,7 @@ def _offspring(
     request: DesignRequest, scene: TaskReading, parents: list[Genome], dice: Dice, first: bool
 ) -> Composition:
     match request.operator:
-        case Operator.IMPROVE | Operator.REASON_OVER_PATH:
+        case Operator.IMPROVE:
             return retune(parents[0], dice, spread=0.35)  # larger steps gained nothing
         case Operator.RETUNE_WEIGHTS:
             return retune(parents[0], dice)
