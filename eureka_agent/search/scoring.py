@@ -106,8 +106,8 @@ async def rescore(
     policy: Path,
     seed: int,
     episodes: int,
-    trajectories: Path | None = None,
     parameters: Distribution,
+    trajectories: Path | None = None,
 ) -> Evaluation:
     """Evaluate a policy file of `run` in a worker of its own."""
     from eureka_agent.fleet.evaluator import Evaluator
