@@ -24,7 +24,7 @@ from _faults import FAULTS
 
 ROOT = FAULTS.parent.parent
 PACKAGE = "eureka_agent"
-WALLS = ("seccomp/", "sandbox/", "worker/confinement", "worker/limits", "worker/nursery")
+WALLS = ("boundary/", "sandbox/", "worker/confinement", "worker/limits", "worker/nursery")
 """Beginnings of the paths in the package that are left out."""
 ATTACKS = "tests/adversarial"
 EACH, SEED = 50, 0

@@ -7,7 +7,7 @@ import json
 import pytest
 from pydantic import ValidationError
 
-from eureka_agent.protocol.commands import COMMAND, Train
+from eureka_agent.boundary.commands import COMMAND, Train
 from eureka_agent.records import Operator, Proposal, TaskDescription
 from eureka_agent.rewards import CodeReward
 

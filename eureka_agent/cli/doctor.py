@@ -26,7 +26,7 @@ from eureka_agent.invocation import DRAWING_HINT, install_packages
 from eureka_agent.wording import plural
 
 if TYPE_CHECKING:
-    from eureka_agent.protocol.events import Opened
+    from eureka_agent.boundary.events import Opened
     from eureka_agent.sandbox.wall import Wall
 
 PROBE_ENVIRONMENT = "cartpole"

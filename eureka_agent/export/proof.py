@@ -14,6 +14,8 @@ from pydantic import FiniteFloat, ValidationError
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, open_plain
+from eureka_agent.boundary.commands import Prove
+from eureka_agent.boundary.events import Proved
 from eureka_agent.errors import (
     EnvironmentFaultError,
     EurekaError,
@@ -26,8 +28,6 @@ from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.invocation import install_extra, show_command
 from eureka_agent.libraries import PACKAGES, LibraryName
-from eureka_agent.protocol.commands import Prove
-from eureka_agent.protocol.events import Proved
 from eureka_agent.records import Record, Score
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.choose import choose_wall

@@ -23,13 +23,13 @@ from typing import Literal
 from eureka_agent.archive.cache import CACHE_FOLDER
 from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.run_folder import versions
+from eureka_agent.boundary.bounds import KERNELS_FILE
+from eureka_agent.boundary.commands import Prepare
+from eureka_agent.boundary.events import Opened
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.ray_cluster import Cluster
 from eureka_agent.invocation import command, install_extra
-from eureka_agent.protocol.bounds import KERNELS_FILE
-from eureka_agent.protocol.commands import Prepare
-from eureka_agent.protocol.events import Opened
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.cores import available_cores, share_cores, usable_cores
 from eureka_agent.sandbox.inbox import WorkerFileError, check_state

@@ -7,18 +7,18 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
-from eureka_agent.fleet.jobs import Problem
-from eureka_agent.fleet.warm_worker import WarmWorker
-from eureka_agent.protocol.bounds import EPISODES_PREFIX, MOST_CREDITED
-from eureka_agent.protocol.commands import DryRun, GiveCredit, MeasureTask, ScoreTransitions
-from eureka_agent.protocol.events import (
+from eureka_agent.boundary.bounds import EPISODES_PREFIX, MOST_CREDITED
+from eureka_agent.boundary.commands import DryRun, GiveCredit, MeasureTask, ScoreTransitions
+from eureka_agent.boundary.events import (
     Credited,
     DryRunDone,
     Opened,
     TaskMeasured,
     TransitionsScored,
 )
+from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
+from eureka_agent.fleet.jobs import Problem
+from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.records import Credit, Finding, Measurements, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.wall import Limits, Wall

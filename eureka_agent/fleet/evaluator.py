@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from eureka_agent.boundary.commands import Evaluate, PolicyFile
+from eureka_agent.boundary.events import Evaluated, PolicyScore
 from eureka_agent.errors import (
     EnvironmentFaultError,
     EurekaError,
@@ -18,8 +20,6 @@ from eureka_agent.errors import (
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.parameters import DEFAULTS, Distribution
-from eureka_agent.protocol.commands import Evaluate, PolicyFile
-from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_trajectories

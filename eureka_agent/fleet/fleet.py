@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.boundary.commands import Train
 from eureka_agent.errors import GpuLostError, WorkerDiedError, WorkerLostError
 from eureka_agent.fleet.devices import CPU, Device, Hardware
 from eureka_agent.fleet.dispatcher import Dispatcher
@@ -28,7 +29,6 @@ from eureka_agent.fleet.jobs import (
 )
 from eureka_agent.fleet.ray_cluster import Cluster
 from eureka_agent.fleet.warm_worker import FilmMaker
-from eureka_agent.protocol.commands import Train
 from eureka_agent.records import ParameterStage
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.cores import usable_cores

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.boundary.commands import Train
 from eureka_agent.errors import WorkerDiedError
-from eureka_agent.protocol.commands import Train
 from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 

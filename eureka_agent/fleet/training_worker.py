@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from eureka_agent.boundary import events
+from eureka_agent.boundary.commands import Cancel, Prepare, Save
 from eureka_agent.errors import WorkerDiedError
 from eureka_agent.fleet.devices import Device
 from eureka_agent.fleet.jobs import Population, TrainingJob, TrainingResult
-from eureka_agent.protocol import events
-from eureka_agent.protocol.commands import Cancel, Prepare, Save
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state

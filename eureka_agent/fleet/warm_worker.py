@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from eureka_agent.boundary import commands, events
+from eureka_agent.boundary.commands import Film, FilmedPolicy
+from eureka_agent.boundary.events import Filmed
 from eureka_agent.environment_files import fingerprints
 from eureka_agent.errors import EnvironmentLoadError, EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.protocol import commands, events
-from eureka_agent.protocol.commands import Film, FilmedPolicy
-from eureka_agent.protocol.events import Filmed
 from eureka_agent.records import Record
 from eureka_agent.sandbox.client import (
     WorkerClient,

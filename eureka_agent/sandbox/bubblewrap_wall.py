@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from eureka_agent.boundary import filters
+from eureka_agent.boundary.profile import compile_profile, worker_profile
+from eureka_agent.boundary.system_calls import current_architecture
 from eureka_agent.errors import WallError, system_reason
 from eureka_agent.sandbox.process_wall import ProcessHandle, cannot_start, start_process
 from eureka_agent.sandbox.wall import Limits, WorkerHandle
@@ -25,9 +28,6 @@ from eureka_agent.sandbox.worker_environment import (
     worker_arguments,
     worker_environment,
 )
-from eureka_agent.seccomp import kernel
-from eureka_agent.seccomp.profile import compile_profile, worker_profile
-from eureka_agent.seccomp.system_calls import current_architecture
 
 _HARDWARE = ("/sys/devices/system/cpu", "/sys/devices/system/node")
 """Capabilities of the processor: without them torch falls back to slower code."""
@@ -180,7 +180,7 @@ def unavailable_reason() -> str | None:
     """None where this wall works, tested with a Python behind it; else reason and next step."""
     if sys.platform != "linux":
         return "bubblewrap is a program for Linux"
-    if (reason := kernel.unavailable_reason()) is not None:
+    if (reason := filters.unavailable_reason()) is not None:
         return reason
     try:
         probe = [sys.executable, "-I", "-S", "-c", "pass"]
@@ -230,7 +230,7 @@ def sandboxed(program: list[str], limits: Limits) -> Iterator[tuple[list[str], t
         raise WallError("there is no program bwrap", hint)
     architecture = current_architecture()
     if architecture is None:
-        raise WallError(str(kernel.unavailable_reason()), "use another sandbox")
+        raise WallError(str(filters.unavailable_reason()), "use another sandbox")
     profile = _in_memory(compile_profile(worker_profile(), architecture))
     try:
         options = [*_options(limits), "--seccomp", str(profile)]

@@ -15,6 +15,9 @@ from pathlib import Path
 
 from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.safe_files import read_plain
+from eureka_agent.boundary.bounds import MAX_FILE_BYTES, FileHeader
+from eureka_agent.boundary.commands import Command, Open, Prepare, Shutdown
+from eureka_agent.boundary.events import Evaluated, Event, Fault, Opened, Prepared
 from eureka_agent.environment_files import ENVIRONMENT_FILE, source_folders
 from eureka_agent.errors import (
     EurekaError,
@@ -23,9 +26,6 @@ from eureka_agent.errors import (
     signal_name,
     system_reason,
 )
-from eureka_agent.protocol.bounds import MAX_FILE_BYTES, FileHeader
-from eureka_agent.protocol.commands import Command, Open, Prepare, Shutdown
-from eureka_agent.protocol.events import Evaluated, Event, Fault, Opened, Prepared
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.event_reader import EXIT_SECONDS, EventReader

@@ -7,9 +7,9 @@ import contextlib
 
 from pydantic import ValidationError
 
+from eureka_agent.boundary.bounds import LONGEST_FINDING, MAX_LINE_BYTES, FileHeader
+from eureka_agent.boundary.events import EVENT, Event
 from eureka_agent.errors import EurekaError
-from eureka_agent.protocol.bounds import LONGEST_FINDING, MAX_LINE_BYTES, FileHeader
-from eureka_agent.protocol.events import EVENT, Event
 from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
 from eureka_agent.sandbox.wall import Wall, WorkerHandle
 from eureka_agent.settings import validation_fault

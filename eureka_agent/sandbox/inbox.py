@@ -10,8 +10,8 @@ from typing import Any
 
 from eureka_agent.archive.files import storage_errors, write_file
 from eureka_agent.array_files import check_arrays, open_tensors
+from eureka_agent.boundary.bounds import FileHeader
 from eureka_agent.errors import EurekaError
-from eureka_agent.protocol.bounds import FileHeader
 
 MOST_BYTES = 1 << 30
 """Most bytes of files from one worker that were not taken yet."""

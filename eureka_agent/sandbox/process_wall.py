@@ -12,10 +12,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from eureka_agent.boundary import filters
 from eureka_agent.errors import WallError, system_reason
 from eureka_agent.sandbox.wall import LastWords, Limits, WorkerHandle
 from eureka_agent.sandbox.worker_environment import MARK, worker_arguments, worker_environment
-from eureka_agent.seccomp import kernel
 
 FILTERED = (
     "your files, the network and other processes: a filter of system calls around every reward"
@@ -158,7 +158,7 @@ class ProcessWall:
     )
 
     def __init__(self) -> None:
-        if kernel.unavailable_reason() is None:
+        if filters.unavailable_reason() is None:
             self.covers = (*self.covers, FILTERED)
             self.does_not_cover = (BEHIND_THE_FILTER,)
         self._marks: dict[int, str] = {}

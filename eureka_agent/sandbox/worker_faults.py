@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 
+from eureka_agent.boundary.bounds import LONGEST_FAULT, LONGEST_HINT
+from eureka_agent.boundary.events import Fault
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, GpuLostError
 from eureka_agent.invocation import command
-from eureka_agent.protocol.bounds import LONGEST_FAULT, LONGEST_HINT
-from eureka_agent.protocol.events import Fault
 from eureka_agent.text import plain_line, plain_text
 
 

@@ -23,6 +23,7 @@ from eureka_agent.archive.cache import RecordCache, baseline_context
 from eureka_agent.archive.run_folder import runs_folder
 from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.base_record import Record
+from eureka_agent.boundary.events import Opened
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.llm_designer import LanguageModelDesigner
 from eureka_agent.environment_files import fingerprint_of, folder_files
@@ -35,7 +36,6 @@ from eureka_agent.llm.batches import LIVE_ROLES
 from eureka_agent.llm.budget import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role
-from eureka_agent.protocol.events import Opened
 from eureka_agent.records import Cost, Message, Operator, TaskDescription
 from eureka_agent.report.plan import RoleEstimate, SearchEstimate, SearchPlan, asked_in_all
 from eureka_agent.sandbox.choose import choose_wall

@@ -22,12 +22,12 @@ from eureka_agent.archive.artefacts import (
 )
 from eureka_agent.archive.run_folder import Run, unknown_attempt
 from eureka_agent.archive.safe_files import inside
+from eureka_agent.boundary.bounds import MOST_FILMED
+from eureka_agent.boundary.events import Filmed
 from eureka_agent.errors import EurekaError, RunFolderError, SettingsError
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import FilmMaker, FilmSettings, FilmSubject, ShownName
 from eureka_agent.invocation import show_command
-from eureka_agent.protocol.bounds import MOST_FILMED
-from eureka_agent.protocol.events import Filmed
 from eureka_agent.records import BASELINES
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.final import typical_training

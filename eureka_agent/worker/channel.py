@@ -12,10 +12,10 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
+from eureka_agent.boundary.bounds import FileHeader
+from eureka_agent.boundary.commands import COMMAND, Command
+from eureka_agent.boundary.events import Event
 from eureka_agent.errors import EurekaError
-from eureka_agent.protocol.bounds import FileHeader
-from eureka_agent.protocol.commands import COMMAND, Command
-from eureka_agent.protocol.events import Event
 
 _READ_BYTES = 1 << 16
 

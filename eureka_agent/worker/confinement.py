@@ -30,10 +30,10 @@ from pathlib import Path
 
 import torch
 
+from eureka_agent.boundary import filters
+from eureka_agent.boundary.filters import TRAP, Rule, Test, assemble, refuse
+from eureka_agent.boundary.system_calls import Architecture, current_architecture
 from eureka_agent.errors import signal_name
-from eureka_agent.seccomp import kernel
-from eureka_agent.seccomp.assembler import TRAP, Rule, Test, assemble, refuse
-from eureka_agent.seccomp.system_calls import Architecture, current_architecture
 
 _PR_SET_DUMPABLE = 4
 _PROT_READ, _PROT_WRITE, _PROT_EXEC = 0x1, 0x2, 0x4
@@ -92,7 +92,7 @@ os.environ["FBGEMM_NO_ASMJIT"] = "1"
 def confine_computation() -> str | None:
     """Filter this process, after `warm_up()` in the parent and all limits; return why the system
     cannot, or None. Raises OSError where setting a filter failed."""
-    reason = kernel.unavailable_reason()
+    reason = filters.unavailable_reason()
     architecture = current_architecture()
     if reason is not None or architecture is None:
         return reason or "no seccomp"
@@ -105,7 +105,7 @@ def confine_computation() -> str | None:
     # hides its memory in /proc from other processes of the same user
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE) failed")
-    kernel.apply(computation_filter(architecture, os.getpid()))
+    filters.apply(computation_filter(architecture, os.getpid()))
     return None
 
 
@@ -114,7 +114,7 @@ def warm_up() -> None:
     """Load what Python and torch load at first use, before forking; a confined fork cannot. Starts
     no thread. Any other import of a reward fails as for a missing module."""
     architecture = current_architecture()
-    if kernel.unavailable_reason() is None and architecture is not None:
+    if filters.unavailable_reason() is None and architecture is not None:
         _filter_of_any(architecture)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # this process may be a fork whose parent had the threads

@@ -21,10 +21,10 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
+from eureka_agent.boundary.bounds import Findings
+from eureka_agent.boundary.commands import DryRun
+from eureka_agent.boundary.events import DryRunDone
 from eureka_agent.errors import EnvironmentFaultError, ProcessStartError
-from eureka_agent.protocol.bounds import Findings
-from eureka_agent.protocol.commands import DryRun
-from eureka_agent.protocol.events import DryRunDone
 from eureka_agent.records import Finding
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable

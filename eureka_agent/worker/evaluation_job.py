@@ -11,10 +11,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from eureka_agent.boundary.commands import Evaluate, PolicyFile
+from eureka_agent.boundary.events import Evaluated, PolicyScore
 from eureka_agent.errors import EurekaError
 from eureka_agent.parameters import check_distribution
-from eureka_agent.protocol.commands import Evaluate, PolicyFile
-from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import Evaluation, Measurements, UntrainedScore
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import measure_starts

@@ -11,9 +11,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from eureka_agent.boundary.commands import Film
+from eureka_agent.boundary.events import Filmed, ShownEpisode
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
-from eureka_agent.protocol.commands import Film
-from eureka_agent.protocol.events import Filmed, ShownEpisode
 from eureka_agent.records import EpisodeSummary
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.pictures import Picture, Pictures, drawable, pictures_of

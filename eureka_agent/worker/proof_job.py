@@ -16,10 +16,10 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 from torch import Tensor, nn
 
+from eureka_agent.boundary.commands import Prove
+from eureka_agent.boundary.events import Proved
 from eureka_agent.errors import EurekaError
 from eureka_agent.libraries import PACKAGES
-from eureka_agent.protocol.commands import Prove
-from eureka_agent.protocol.events import Proved
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.user_modules import TimeLimitError

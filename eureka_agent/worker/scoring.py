@@ -13,10 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from eureka_agent.array_files import failed, succeeded
+from eureka_agent.boundary.bounds import EPISODES_PREFIX, Credits
+from eureka_agent.boundary.commands import GiveCredit, ScoreTransitions
+from eureka_agent.boundary.events import Credited, TransitionsScored
 from eureka_agent.errors import RewardLoadError
-from eureka_agent.protocol.bounds import EPISODES_PREFIX, Credits
-from eureka_agent.protocol.commands import GiveCredit, ScoreTransitions
-from eureka_agent.protocol.events import Credited, TransitionsScored
 from eureka_agent.records import Credit
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.vec_task import VecTask

@@ -14,11 +14,9 @@ import numpy as np
 import torch
 from safetensors.numpy import save
 
-from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
-from eureka_agent.invocation import command as command_line
-from eureka_agent.protocol import commands
-from eureka_agent.protocol.bounds import KERNELS_FILE
-from eureka_agent.protocol.events import (
+from eureka_agent.boundary import commands
+from eureka_agent.boundary.bounds import KERNELS_FILE
+from eureka_agent.boundary.events import (
     AllSaved,
     Event,
     Fault,
@@ -27,6 +25,8 @@ from eureka_agent.protocol.events import (
     Prepared,
     TaskMeasured,
 )
+from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
+from eureka_agent.invocation import command as command_line
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.simulation.vec_task import VecTask

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from eureka_agent.errors import RewardLoadError
-from eureka_agent.protocol.commands import Prepare, Train
-from eureka_agent.protocol.events import (
+from eureka_agent.boundary.commands import Prepare, Train
+from eureka_agent.boundary.events import (
     CurvePoints,
     Event,
     RungReached,
@@ -17,6 +16,7 @@ from eureka_agent.protocol.events import (
     Trained,
     TrainingFailed,
 )
+from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import CurvePoint
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.user_modules import TimeLimitError

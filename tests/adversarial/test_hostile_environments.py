@@ -24,10 +24,10 @@ import pytest
 import pytest_asyncio
 from conftest import Traps
 
+from eureka_agent.boundary.bounds import MAX_LINE_BYTES
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.protocol.bounds import MAX_LINE_BYTES
 from eureka_agent.sandbox.bubblewrap_wall import BubblewrapWall, sandboxed
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.wall import Limits, Wall, WorkerHandle

@@ -19,17 +19,17 @@ from hostile_code import ATTACKS, GOT, TRAINED, Attack, filled_in
 from safetensors.numpy import load_file
 from training_pool import TrainingPool
 
+from eureka_agent.boundary import filters
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem, TrainingResult
 from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.seccomp import kernel
 from eureka_agent.settings import TrainingSettings
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.skipif(
-        not kernel.available(), reason=f"without the inner filter: {kernel.unavailable_reason()}"
+        not filters.available(), reason=f"without the inner filter: {filters.unavailable_reason()}"
     ),
 ]
 LIMITS = Limits(memory_bytes=4 << 30, scratch_bytes=64 << 20)

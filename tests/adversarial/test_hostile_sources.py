@@ -12,11 +12,11 @@ import pytest
 import torch
 from hostile_code import ATTACKS, Attack, body, filled_in
 
+from eureka_agent.boundary.events import TransitionsScored
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.parse import parse
 from eureka_agent.designer.interface import given_reward
-from eureka_agent.protocol.events import TransitionsScored
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 

@@ -14,12 +14,12 @@ from script_wall import ScriptWall
 from training_pool import TrainingPool
 
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.boundary.commands import DryRun
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem, TrainingResult
-from eureka_agent.protocol.commands import DryRun
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessHandle
 from eureka_agent.settings import TrainingSettings

@@ -16,10 +16,10 @@ from script_wall import ScriptWall
 from test_hostile_workers import BEGINS
 
 from eureka_agent.archive.cache import BaselineCache
+from eureka_agent.boundary.events import EVENT, Event, Opened
 from eureka_agent.errors import WorkerDiedError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.protocol.events import EVENT, Event, Opened
 from eureka_agent.records import Finding, TaskDescription, WrittenFitness
 from eureka_agent.resources import resource_folder
 from eureka_agent.rewards import CodeReward, baseline

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from eureka_agent.boundary.events import Gpus, Opened
 from eureka_agent.cli import doctor as health
 from eureka_agent.cli.doctor import Check, doctor, walls
-from eureka_agent.protocol.events import Gpus, Opened
 from eureka_agent.records import TaskDescription
 
 SECRET = "sk-very-secret-value"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
+from eureka_agent.boundary.events import TransitionsScored
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.review import (
     Contradiction,
@@ -23,7 +24,6 @@ from eureka_agent.designer.interface import given_reward
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
-from eureka_agent.protocol.events import TransitionsScored
 from eureka_agent.records import Finding, TaskDescription, Verdict
 from eureka_agent.rewards import RewardSpecification
 

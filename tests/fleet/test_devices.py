@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 from training_pool import TrainingPool
 
+from eureka_agent.boundary.events import Gpus, Opened
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.devices import (
@@ -25,7 +26,6 @@ from eureka_agent.fleet.devices import (
     choose_hardware,
 )
 from eureka_agent.invocation import install_extra
-from eureka_agent.protocol.events import Gpus, Opened
 from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.cores import available_cores, cpu_quota, share_cores

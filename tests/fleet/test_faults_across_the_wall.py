@@ -12,13 +12,13 @@ from faulty_environments import PHYSICS, REWARD, after_steps, line_of, write_lif
 from policy_files import save_random_policy
 from training_pool import TrainingPool
 
+from eureka_agent.boundary.bounds import LONGEST_FAULT
+from eureka_agent.boundary.events import Fault
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EnvironmentFaultError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.protocol.bounds import LONGEST_FAULT
-from eureka_agent.protocol.events import Fault
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.worker_faults import raised_by
 from eureka_agent.settings import TrainingSettings

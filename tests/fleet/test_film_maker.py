@@ -14,11 +14,11 @@ import pytest_asyncio
 from policy_files import save_random_policy
 from script_wall import ScriptWall
 
+from eureka_agent.boundary.events import Opened
 from eureka_agent.errors import EnvironmentLoadError, WorkerFaultError
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import FilmMaker, FilmSettings, FilmSubject
-from eureka_agent.protocol.events import Opened
 from eureka_agent.records import Evaluation
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.inbox import WorkerFileError

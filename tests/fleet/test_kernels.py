@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from eureka_agent.boundary.commands import Prepare, Train
+from eureka_agent.boundary.events import CurvePoints, Prepared
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.devices import CPU, Device, Hardware, compile_kernels, kernels_for
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.protocol.commands import Prepare, Train
-from eureka_agent.protocol.events import CurvePoints, Prepared
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessWall

@@ -10,11 +10,11 @@ from typing import cast
 from faulty_environments import after_steps, write_lift
 from safetensors.numpy import load_file
 
+from eureka_agent.boundary.commands import Train
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.fleet.fleet import Fleet
 from eureka_agent.fleet.jobs import Population, Problem, Share, TrainingJob, TrainingResult, Turns
-from eureka_agent.protocol.commands import Train
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.settings import TrainingSettings
 

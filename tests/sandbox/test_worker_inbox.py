@@ -21,9 +21,9 @@ from safetensors.numpy import save
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.array_files import MOST_TENSORS
+from eureka_agent.boundary.bounds import MAX_FILE_BYTES, FileHeader
+from eureka_agent.boundary.events import EVENT
 from eureka_agent.errors import EurekaError, RunFolderError
-from eureka_agent.protocol.bounds import MAX_FILE_BYTES, FileHeader
-from eureka_agent.protocol.events import EVENT
 from eureka_agent.sandbox import inbox as inboxes
 from eureka_agent.sandbox.inbox import (
     Inbox,

@@ -14,12 +14,12 @@ import pytest
 from faulty_environments import write_lift
 from script_wall import ScriptWall
 
+from eureka_agent.boundary.commands import DryRun
+from eureka_agent.boundary.events import Prepared
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError, WorkerDiedError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.protocol.commands import DryRun
-from eureka_agent.protocol.events import Prepared
 from eureka_agent.sandbox import process_wall
 from eureka_agent.sandbox.bubblewrap_wall import unavailable_reason
 from eureka_agent.sandbox.choose import open_wall

@@ -16,11 +16,11 @@ from eureka_agent.archive.artefacts import POLICY
 from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.boundary.events import TransitionsScored
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.journal.entries import Observer
-from eureka_agent.protocol.events import TransitionsScored
 from eureka_agent.records import Finding, Proposal, Verdict
 from eureka_agent.rewards import CodeReward, RewardSpecification
 from eureka_agent.search.assembly import assembled

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 import pytest
 from command_line import CommandLine
+from eureka_agent.search.rescore import evaluation_summary, rescore
 from fitness_server import FitnessServer
 
 from eureka_agent.archive.artefacts import stored_policy
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_folder import open_run
-from eureka_agent.search.rescore import evaluation_summary, rescore
 
 pytestmark = pytest.mark.slow
 

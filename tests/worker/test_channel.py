@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from eureka_agent.protocol.bounds import FileHeader
-from eureka_agent.protocol.commands import Cancel, Shutdown
-from eureka_agent.protocol.events import EVENT, Fault, Opened
+from eureka_agent.boundary.bounds import FileHeader
+from eureka_agent.boundary.commands import Cancel, Shutdown
+from eureka_agent.boundary.events import EVENT, Fault, Opened
 from eureka_agent.records import TaskDescription
 from eureka_agent.worker.channel import DriverChannel, File, ProtocolError
 

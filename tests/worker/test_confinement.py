@@ -26,10 +26,10 @@ import pytest
 import torch
 import torch_calls
 
+from eureka_agent.boundary import filters
+from eureka_agent.boundary.filters import ALLOW, refuse
+from eureka_agent.boundary.system_calls import ARCHITECTURES, Architecture, current_architecture
 from eureka_agent.resources import resource_folder
-from eureka_agent.seccomp import kernel
-from eureka_agent.seccomp.assembler import ALLOW, refuse
-from eureka_agent.seccomp.system_calls import ARCHITECTURES, Architecture, current_architecture
 from eureka_agent.worker.confinement import (
     _FREELY_ALLOWED,
     computation_filter,
@@ -38,7 +38,7 @@ from eureka_agent.worker.confinement import (
     warm_up,
 )
 
-pytestmark = pytest.mark.skipif(not kernel.available(), reason=str(kernel.unavailable_reason()))
+pytestmark = pytest.mark.skipif(not filters.available(), reason=str(filters.unavailable_reason()))
 HIGH = 1 << 32
 SECONDS = 60.0
 

@@ -12,11 +12,11 @@ import pytest
 import pytest_asyncio
 from reward_codes import CODES
 
+from eureka_agent.boundary.bounds import LONGEST_FINDING
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import ProcessStartError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.protocol.bounds import LONGEST_FINDING
 from eureka_agent.records import Finding
 from eureka_agent.resources import resource_folder
 from eureka_agent.rewards import baseline

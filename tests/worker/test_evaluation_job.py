@@ -11,12 +11,12 @@ import torch
 from policy_files import random_tensors, save_policy, save_random_policy
 from torch import Tensor
 
+from eureka_agent.boundary.bounds import MAX_LINE_BYTES
+from eureka_agent.boundary.commands import Evaluate, PolicyFile
+from eureka_agent.boundary.events import Evaluated, PolicyScore
 from eureka_agent.cli.command import Number
 from eureka_agent.cli.train import evaluate as evaluate_command
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
-from eureka_agent.protocol.bounds import MAX_LINE_BYTES
-from eureka_agent.protocol.commands import Evaluate, PolicyFile
-from eureka_agent.protocol.events import Evaluated, PolicyScore
 from eureka_agent.records import EpisodeSummary, Evaluation
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.simulation.rollouts import measure_starts

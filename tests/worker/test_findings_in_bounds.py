@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from eureka_agent.protocol.bounds import (
+from eureka_agent.boundary.bounds import (
     LONGEST_FINDING,
     LONGEST_HINT,
     MOST_FINDINGS,
     MOST_SHOWN_FINDINGS,
 )
-from eureka_agent.protocol.events import EVENT, DryRunDone, TaskMeasured, TransitionsScored
+from eureka_agent.boundary.events import EVENT, DryRunDone, TaskMeasured, TransitionsScored
 
 MEMORY = "".join(f"{value!r}, " for value in range(10_000))
 """Text as long as what somebody would like to carry out."""

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load
 
-from eureka_agent.designer.interface import given_reward
-from eureka_agent.protocol.bounds import MAX_LINE_BYTES, FileHeader
-from eureka_agent.protocol.commands import (
+from eureka_agent.boundary.bounds import MAX_LINE_BYTES, FileHeader
+from eureka_agent.boundary.commands import (
     Command,
     DryRun,
     Evaluate,
@@ -21,7 +20,7 @@ from eureka_agent.protocol.commands import (
     Prepare,
     Train,
 )
-from eureka_agent.protocol.events import (
+from eureka_agent.boundary.events import (
     EVENT,
     CurvePoints,
     DryRunDone,
@@ -31,6 +30,7 @@ from eureka_agent.protocol.events import (
     Prepared,
     Trained,
 )
+from eureka_agent.designer.interface import given_reward
 from eureka_agent.settings import TrainingSettings
 
 PRINTS = """import os, sys

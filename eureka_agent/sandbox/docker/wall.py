@@ -14,6 +14,7 @@ from typing import Any
 import docker
 from docker.errors import NotFound
 
+from eureka_agent.boundary.profile import profile_text, worker_profile
 from eureka_agent.errors import OTHER_WALL, WallError
 from eureka_agent.sandbox.cores import usable_cores
 from eureka_agent.sandbox.docker.container import (
@@ -32,7 +33,6 @@ from eureka_agent.sandbox.docker.leftovers import (
 from eureka_agent.sandbox.docker.markers import Marker
 from eureka_agent.sandbox.wall import LOST, Limits, WorkerHandle
 from eureka_agent.sandbox.worker_environment import check_readable, readable_files
-from eureka_agent.seccomp.profile import profile_text, worker_profile
 
 _NAME = "eureka-worker-"
 _KILL_SECONDS = 2 * CALL_SECONDS

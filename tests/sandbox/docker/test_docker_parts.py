@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 import eureka_agent
+from eureka_agent.boundary.profile import profile_text
 from eureka_agent.errors import WallError
 from eureka_agent.sandbox.docker import container
 from eureka_agent.sandbox.docker.container import (
@@ -33,7 +34,6 @@ from eureka_agent.sandbox.docker.markers import Marker, dead_markers, is_gone, t
 from eureka_agent.sandbox.docker.wall import _check_python
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.sandbox.worker_environment import ReadableFiles, check_readable, readable_files
-from eureka_agent.seccomp.profile import profile_text
 
 
 @pytest.mark.parametrize(

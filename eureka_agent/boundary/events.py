@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, FiniteFloat, TypeAdapter, field_validator
 
-from eureka_agent.protocol.bounds import (
+from eureka_agent.boundary.bounds import (
     MOST_FILMED,
     MOST_GPUS,
     MOST_SCORES,

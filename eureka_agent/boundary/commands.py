@@ -6,14 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field, TypeAdapter
 
-from eureka_agent.libraries import LibraryName
-from eureka_agent.protocol.bounds import (
+from eureka_agent.boundary.bounds import (
     FILE_NAME_PATTERN,
     MOST_CREDITED,
     MOST_FILMED,
     FileHeader,
     PicturePixels,
 )
+from eureka_agent.libraries import LibraryName
 from eureka_agent.records import ParameterRanges, ParameterStage, Record, WrittenFitness
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import TrainingSettings

@@ -12,13 +12,13 @@ from typing import Any
 import bpf_machine
 import pytest
 
+from eureka_agent.boundary import filters
+from eureka_agent.boundary.filters import ALLOW, MOST_INSTRUCTIONS, refuse
+from eureka_agent.boundary.profile import compile_profile, worker_profile
+from eureka_agent.boundary.system_calls import ARCHITECTURES, KNOWN_NAMES, X86_64, Architecture
 from eureka_agent.errors import WallError
-from eureka_agent.seccomp import kernel
-from eureka_agent.seccomp.assembler import ALLOW, MOST_INSTRUCTIONS, refuse
-from eureka_agent.seccomp.profile import compile_profile, worker_profile
-from eureka_agent.seccomp.system_calls import ARCHITECTURES, KNOWN_NAMES, X86_64, Architecture
 
-needs_kernel = pytest.mark.skipif(not kernel.available(), reason=str(kernel.unavailable_reason()))
+needs_kernel = pytest.mark.skipif(not filters.available(), reason=str(filters.unavailable_reason()))
 _FORBIDDEN = """socket connect bind listen accept accept4 sendmmsg ptrace process_vm_readv process_vm_writev process_madvise kcmp bpf keyctl add_key
     request_key io_uring_setup io_uring_enter io_uring_register userfaultfd perf_event_open unshare setns mount umount2 pivot_root chroot open_tree
     move_mount fsopen fsconfig fsmount fspick mount_setattr kexec_load kexec_file_load init_module finit_module delete_module open_by_handle_at
@@ -125,9 +125,9 @@ def test_files_that_are_no_profile(tmp_path: Path) -> None:
 
 BEGIN = """
 import os, sys
-from eureka_agent.seccomp import kernel, profile
-from eureka_agent.seccomp.system_calls import current_architecture
-kernel.apply(profile.compile_profile(profile.worker_profile(), current_architecture()))
+from eureka_agent.boundary import filters, profile
+from eureka_agent.boundary.system_calls import current_architecture
+filters.apply(profile.compile_profile(profile.worker_profile(), current_architecture()))
 """
 PROBES = (
     BEGIN

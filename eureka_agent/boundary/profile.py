@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from eureka_agent.boundary.filters import ALLOW, KILL_PROCESS, Rule, Test, assemble, refuse
+from eureka_agent.boundary.system_calls import Architecture
 from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
-from eureka_agent.seccomp.assembler import ALLOW, KILL_PROCESS, Rule, Test, assemble, refuse
-from eureka_agent.seccomp.system_calls import Architecture
 
 _TOP = {"defaultAction", "defaultErrnoRet", "archMap", "syscalls"}
 _ENTRY = {"names", "action", "args", "errnoRet", "comment"}

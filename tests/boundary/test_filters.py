@@ -12,9 +12,9 @@ from pathlib import Path
 import bpf_machine
 import pytest
 
-from eureka_agent.seccomp import kernel
-from eureka_agent.seccomp.assembler import ALLOW, KILL_PROCESS, Rule, Test, assemble, refuse
-from eureka_agent.seccomp.system_calls import (
+from eureka_agent.boundary import filters
+from eureka_agent.boundary.filters import ALLOW, KILL_PROCESS, Rule, Test, assemble, refuse
+from eureka_agent.boundary.system_calls import (
     AARCH64,
     ARCHITECTURES,
     KNOWN_NAMES,
@@ -209,7 +209,7 @@ def test_numbers_agree_with_the_seccomp_library() -> None:
 
 # ── the kernel ────────────────────────────────────────────────────────────────────────────────────
 
-needs_kernel = pytest.mark.skipif(not kernel.available(), reason=str(kernel.unavailable_reason()))
+needs_kernel = pytest.mark.skipif(not filters.available(), reason=str(filters.unavailable_reason()))
 
 
 def ends_with(work: Callable[[], None]) -> int:
@@ -240,7 +240,7 @@ def test_the_kernel_agrees_on_arguments_with_high_bits() -> None:
     )
 
     def probe() -> None:
-        kernel.apply(program)
+        filters.apply(program)
         for descriptor, offset, expected in [
             (-1, low, 71),
             (-1, high, 72),
@@ -272,7 +272,7 @@ def test_the_kernel_ends_a_process_that_calls_by_another_interface() -> None:
         pytest.skip("x32 is a part of x86_64")
 
     def probe() -> None:
-        kernel.apply(assemble([], ALLOW, X86_64))
+        filters.apply(assemble([], ALLOW, X86_64))
         error_of(0x40000000 + X86_64.numbers["getpid"])
 
     assert ends_with(probe) == -31  # SIGSYS
@@ -285,8 +285,8 @@ def test_a_filter_holds_for_threads_and_children_and_is_never_taken_off() -> Non
     getpid = architecture.numbers["getpid"]
 
     def probe() -> None:
-        kernel.apply(assemble([Rule("getpid", action=EPERM)], ALLOW, architecture))
-        kernel.apply(assemble([Rule("getpid")], ALLOW, architecture))
+        filters.apply(assemble([Rule("getpid", action=EPERM)], ALLOW, architecture))
+        filters.apply(assemble([Rule("getpid")], ALLOW, architecture))
         assert error_of(getpid) == errno.EPERM
         assert ends_with(lambda: os._exit(error_of(getpid))) == errno.EPERM
         assert "NoNewPrivs:\t1" in Path("/proc/self/status").read_text()
@@ -299,18 +299,18 @@ def test_a_filter_holds_for_threads_and_children_and_is_never_taken_off() -> Non
 def test_what_the_kernel_refuses_raises() -> None:
     def probe() -> None:
         with pytest.raises(OSError, match="Invalid argument"):
-            kernel.apply(b"\x05\x00\x00\x00\xff\x00\x00\x00")  # a jump out of the program
+            filters.apply(b"\x05\x00\x00\x00\xff\x00\x00\x00")  # a jump out of the program
         with pytest.raises(ValueError, match="no filter"):
-            kernel.apply(b"")
+            filters.apply(b"")
 
     assert ends_with(probe) == 0
 
 
 def test_a_system_without_it_is_told_and_nothing_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.platform", "darwin")
-    kernel.unavailable_reason.cache_clear()
+    filters.unavailable_reason.cache_clear()
     try:
-        assert not kernel.available()
-        assert "part of Linux" in str(kernel.unavailable_reason())
+        assert not filters.available()
+        assert "part of Linux" in str(filters.unavailable_reason())
     finally:
-        kernel.unavailable_reason.cache_clear()
+        filters.unavailable_reason.cache_clear()

@@ -1,1 +1,0 @@
-"""Filters of system calls for both sides, with the standard library only."""
