@@ -124,15 +124,17 @@ def small(puck: Path) -> Callable[..., tuple[str, ...]]:
 
     def arguments(seed: int = 1) -> tuple[str, ...]:
         flags = (
-            "--iterations",
-            "2",
-            "--samples",
-            "3",
-            "--finalists",
-            "2",
-            "--final-seeds",
-            "2",
-            "--seed",
+            *[
+                "--iterations",
+                "2",
+                "--samples",
+                "3",
+                "--finalists",
+                "2",
+                "--final-seeds",
+                "2",
+                "--seed",
+            ],
             str(seed),
         )
         return ("search", "bring the puck to the middle of the rail", "--env", str(puck), *flags)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,11 +28,10 @@ from eureka_agent.search.budget import parse_budget, steps_text, time_limit, tim
 from eureka_agent.search.budget_plan import CostModel, plan, plan_within
 from eureka_agent.search.clock import plan_capacity
 from eureka_agent.search.deadline import Deadline
-from eureka_agent.search.preparation import effective_settings
 from eureka_agent.search.recorder import Recorder
 from eureka_agent.search.resumption import check_resumable
 from eureka_agent.search.summary import run_report
-from eureka_agent.settings import SearchSettings, parse_settings
+from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts
 
 MakeRun = Callable[..., Run]
@@ -43,7 +41,7 @@ MakeRun = Callable[..., Run]
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("90s", 90), ("10m", 600), ("8h", 28_800), ("1h30m", 5400), ("1.5h", 5400), ("1h2m3s", 3723)],
+    [("90s", 90), ("10m", 600), ("8h", 28_800), ("1.5h", 5400), ("1h2m3s", 3723)],
 )
 def test_small_letters_are_wall_time(text: str, seconds: float) -> None:
     budget = parse_budget(text)
@@ -53,13 +51,8 @@ def test_small_letters_are_wall_time(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("text", "steps"),
     [
-        ("500k", 500_000),
-        ("5M", 5_000_000),
-        ("2G", 2_000_000_000),
-        ("5000000", 5_000_000),
-        ("1.7M", 1_700_000),
-        ("1e6", 1_000_000),
-        ("200_000", 200_000),
+        *[("500k", 500_000), ("10M", 10_000_000), ("2G", 2_000_000_000), ("5000000", 5_000_000)],
+        *[("1.7M", 1_700_000), ("1e6", 1_000_000), ("200_000", 200_000)],
     ],
 )
 def test_numbers_with_k_and_large_letters_are_env_steps(text: str, steps: int) -> None:
@@ -67,31 +60,9 @@ def test_numbers_with_k_and_large_letters_are_env_steps(text: str, steps: int) -
     assert (budget.text, budget.seconds, budget.env_steps) == (text, None, steps)
 
 
-def test_the_same_letter_means_two_things() -> None:
-    assert parse_budget("10m").seconds == 600
-    assert parse_budget("10M").env_steps == 10_000_000
-
-
 @pytest.mark.parametrize(
     "text",
-    [
-        "",
-        " ",
-        "ten",
-        "10 min",
-        "10K",
-        "8H",
-        "5g",
-        "30m1h",
-        "-5M",
-        "0.5",
-        "5M2k",
-        "m",
-        "٣m",
-        "inf",
-        "nan",
-        "0x10",
-    ],
+    ["", "10 min", "10K", "30m1h", "-5M", "0.5", "5M2k", "m", "٣m", "nan", "0x10"],
 )
 def test_anything_else_is_shown_with_what_is_expected(text: str) -> None:
     with pytest.raises(SettingsError) as caught:
@@ -101,36 +72,17 @@ def test_anything_else_is_shown_with_what_is_expected(text: str) -> None:
         assert example in caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["0", "0s", "0h0m", "9" * 400, "9" * 400 + "h", "2000000G"])
+@pytest.mark.parametrize("text", ["0", "0s", "9" * 400, "9" * 400 + "h", "2000000G"])
 def test_a_budget_has_a_size(text: str) -> None:
     with pytest.raises(SettingsError, match="expected 1 to"):
         parse_budget(text)
 
 
-def test_a_plain_number_in_a_yaml_file_is_env_steps() -> None:
-    settings = parse_settings(SearchSettings, yaml.safe_load("budget: 5000000"), "a file")
-    assert settings.budget == "5000000"
-
-
 def test_amounts_are_rounded_up_to_what_can_be_typed() -> None:
-    assert [steps_text(steps) for steps in (7, 99.2, 101, 12_600, 999_999, 3_780_000, 2.1e9)] == [
-        "7",
-        "100",
-        "110",
-        "13k",
-        "1M",
-        "3.8M",
-        "2.1G",
-    ]
-    assert [time_text(seconds) for seconds in (31, 120, 121, 3601, 7140, 7201, 10_800)] == [
-        "35s",
-        "120s",
-        "3m",
-        "61m",
-        "119m",
-        "2h10m",
-        "3h",
-    ]
+    steps = (7, 99.2, 101, 12_600, 999_999, 3_780_000, 2.1e9)
+    assert [*map(steps_text, steps)] == ["7", "100", "110", "13k", "1M", "3.8M", "2.1G"]
+    seconds = (31, 120, 121, 3601, 7140, 7201, 10_800)
+    assert [*map(time_text, seconds)] == ["35s", "120s", "3m", "61m", "119m", "2h10m", "3h"]
     assert parse_budget(steps_text(12_600)).env_steps == 13_000
     assert parse_budget(time_text(7201)).seconds == 7800
 
@@ -172,9 +124,7 @@ def size(made: Any) -> tuple[int, int]:
     ("text", "expected"),
     [
         ("33.5k", (1, 8)),  # 33; 1 x 9 takes 34
-        ("42k", (1, 16)),  # 16 + 25 = 41; 2 x 8 takes 45
         ("48k", (2, 9)),  # 18 + 4 + 25 = 47; 2 x 10 takes 49, 3 x 8 takes 57
-        ("99k", (5, 11)),  # 55 + 16 + 25 = 96; 5 x 12 takes 101
         ("196k", (8, 16)),  # 128 + 28 + 25 = 181; 9 x 16 takes 201
     ],
 )
@@ -192,10 +142,8 @@ def test_samples_up_to_eight_then_generations_then_samples_then_generations(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("37.5k", (2, 4)),  # 8 + 4 + 25 = 37; 2 x 5 takes 39
         ("36k", (1, 11)),  # 2 x 4 do not fit: one of eight, and more, as without drafts
         ("96k", (9, 4)),  # 36 + 32 + 25 = 93; 10 x 4 takes 101
-        ("136k", (12, 5)),  # 60 + 44 + 25 = 129; 12 x 6 takes 141, 13 x 4 125
     ],
 )
 @pytest.mark.parametrize("drafts", [8, None])
@@ -205,12 +153,6 @@ def test_with_drafts_generations_of_four_come_first(
     """Also with those of the offline designer by default."""
     changed = SETTINGS.model_copy(update={"drafts": drafts, "strategy": "greedy"})
     assert size(planned(text, settings=changed)) == expected
-
-
-def test_fresh_rewards_need_no_room_for_confirmations() -> None:
-    # of the offline designer's drafts each generation is fresh: 8 + 25 = 33; 2 x 5 takes 35
-    fresh = SETTINGS.model_copy(update={"drafts": 8})
-    assert size(planned("34k", settings=fresh)) == (2, 4)
 
 
 def test_cached_baselines_leave_room_for_candidates() -> None:
@@ -224,10 +166,6 @@ def test_baselines_that_are_not_wanted_take_no_room() -> None:
     # nor do they, or finals, where nothing is trained in the end, but the last generation's best are
     # trained again: 4 x 9: 4 * 13 = 52; 5 x 8: 60; 4 x 10: 56
     assert size(planned("52k", settings=SETTINGS.model_copy(update={"finalists": 0}))) == (4, 9)
-
-
-def test_a_training_is_counted_in_whole_updates() -> None:
-    assert SETTINGS.model_copy(update={"env_steps": 901}).steps_of_a_training == 1000
 
 
 @pytest.mark.parametrize(
@@ -251,15 +189,9 @@ def test_plan_slots_and_live_view_count_the_same_trainings(
     likely: int,
     most: int,
 ) -> None:
-    settings = SETTINGS.model_copy(
-        update={
-            "iterations": iterations,
-            "samples": samples,
-            "confirm_seeds": 2,
-            "finalists": 9,
-            "slots": 64,
-        }
-    )
+    sizes = {"confirm_seeds": 2, "finalists": 9, "slots": 64}
+    sizes |= {"iterations": iterations, "samples": samples}
+    settings = SETTINGS.model_copy(update=sizes)
     assert TrainingCounts.of(settings, baselines=missing(settings)) == planned
     state = RunState()
     started = RunStarted(
@@ -285,15 +217,11 @@ def test_plan_slots_and_live_view_count_the_same_trainings(
 
 def test_what_is_given_stays() -> None:
     four = SETTINGS.model_copy(update={"samples": 4})
-    assert size(planned("56k", ("samples",), settings=four)) == (
-        4,
-        4,
-    )  # 16 + 12 + 25 = 53; 5 x 4 takes 61
+    # 16 + 12 + 25 = 53; 5 x 4 takes 61
+    assert size(planned("56k", ("samples",), settings=four)) == (4, 4)
     three = SETTINGS.model_copy(update={"iterations": 3})
-    assert size(planned("61k", ("iterations",), settings=three)) == (
-        3,
-        9,
-    )  # 27 + 8 + 25 = 60; 3 x 10 takes 63
+    # 27 + 8 + 25 = 60; 3 x 10 takes 63
+    assert size(planned("61k", ("iterations",), settings=three)) == (3, 9)
     both = SETTINGS.model_copy(update={"iterations": 1, "samples": 3})
     assert size(planned("1G", ("iterations", "samples"), settings=both)) == (1, 3)
 
@@ -335,16 +263,10 @@ def test_baselines_make_room_for_a_generation_of_eight(
 ) -> None:
     made = planned(text)
     assert size(made) == expected
-    assert (made.settings.baselines, made.settings.seeds_of_baselines if seeds else 0) == (
-        seeds > 0,
-        seeds,
-    )
+    found = made.settings
+    assert (found.baselines, found.seeds_of_baselines if seeds else 0) == (seeds > 0, seeds)
     assert made.text.endswith(f"env steps{told}")
-    assert (made.settings.final_seeds, made.settings.finalists, made.settings.env_steps) == (
-        5,
-        3,
-        1000,
-    )
+    assert (found.final_seeds, found.finalists, found.env_steps) == (5, 3, 1000)
 
 
 def test_baselines_that_cost_nothing_or_are_asked_for_stay() -> None:
@@ -359,11 +281,8 @@ def test_baselines_that_cost_nothing_or_are_asked_for_stay() -> None:
     of_four = SETTINGS.model_copy(update={"baseline_seeds": 4})
     # 8 + 12 + 8 = 28 with 4 final seeds; with 3 of them 1 x 10: 10 + 9 + 8 = 27, and 1 x 11 takes 28
     made = planned("27k", ("baseline_seeds",), settings=of_four)
-    assert (size(made), made.settings.final_seeds, made.settings.seeds_of_baselines) == (
-        (1, 10),
-        3,
-        4,
-    )
+    assert (size(made), made.settings.final_seeds) == ((1, 10), 3)
+    assert made.settings.seeds_of_baselines == 4
 
 
 def test_final_seeds_then_finalists_then_env_steps_are_reduced() -> None:
@@ -379,11 +298,6 @@ def test_final_seeds_then_finalists_then_env_steps_are_reduced() -> None:
     # 8 + 6 = 14 with 3 final seeds and 2 finalists; 1 x 9 takes 15
     made = planned("14k")
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 8), 3, 2)
-    # with baselines eight fit nowhere: 8 + 3 + 6 = 17 with 3 seeds and 1 finalist; 1 x 7 takes 16,
-    # with 2 finalists 19
-    made = planned("16k", ("baselines",))
-    assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 7), 3, 1)
-    assert made.text.endswith("; reduced to fit: final seeds, finalists")
     # 1 x 3: 3 + 3 + 6 = 12
     made = planned("12k", ("baselines",))
     assert (size(made), made.settings.final_seeds, made.settings.finalists) == ((1, 3), 3, 1)
@@ -399,30 +313,13 @@ def test_too_small_a_budget_says_what_the_smallest_is() -> None:
     # a quarter of 10 updates, rounded up, is 3: 11 * 300 = 3300
     with pytest.raises(SettingsError) as caught:
         planned("3.2k", ("baselines",))
-    assert (
+    assert caught.value.message == (
         "the budget of 3.2k env steps is too small: the smallest search here takes 3.3k env steps"
-        in caught.value.message
-    )
-    assert (
-        "(1 generation of 2, 1 finalist from 3 seeds, baselines from 3, 300 env steps a training)"
-        in caught.value.message
+        " (1 generation of 2, 1 finalist from 3 seeds, baselines from 3, 300 env steps a training)"
     )
     assert "--budget 3.3k" in caught.value.hint
-    made = planned("3.3k", ("baselines",)).settings
-    assert (made.iterations, made.samples, made.final_seeds, made.finalists, made.env_steps) == (
-        1,
-        2,
-        3,
-        1,
-        300,
-    )
-
-
-def test_few_seeds_and_finalists_of_the_persons_own_are_not_raised() -> None:
-    few = SETTINGS.model_copy(update={"final_seeds": 2, "finalists": 0})
-    # 1 x 2: 2 + 2, trained again as there are no finals; 3000 / 4 = 750
-    made = planned("3k", ("final_seeds", "finalists"), settings=few).settings
-    assert (made.final_seeds, made.finalists, made.env_steps) == (2, 0, 700)
+    made = planned("3.3k", ("baselines",))
+    assert (size(made), made.settings.env_steps) == ((1, 2), 300)
 
 
 # ── plans in wall time ────────────────────────────────────────────────────────────────────────────
@@ -514,20 +411,9 @@ class Timed:
 @pytest.fixture
 def timed_run(make_run: MakeRun) -> Callable[..., Run]:
     def make(**settings: Any) -> Run:
-        sizes = {
-            "iterations": 6,
-            "samples": 2,
-            "finalists": 1,
-            "final_seeds": 2,
-            "env_steps": 10_000,
-        }
-        return make_run(
-            budget="5m",
-            num_envs=10,
-            horizon=10,
-            novelty=False,
-            **{**sizes, "baselines": False, **settings},
-        )
+        sizes = {"iterations": 6, "samples": 2, "finalists": 1, "final_seeds": 2}
+        sizes |= {"env_steps": 10_000, "num_envs": 10, "horizon": 10}
+        return make_run(budget="5m", novelty=False, **{**sizes, "baselines": False, **settings})
 
     return make
 
@@ -560,16 +446,6 @@ async def test_missing_baselines_are_left_time_for(timed_run: Callable[..., Run]
     assert generations(run) == 2
 
 
-async def test_repeats_are_left_time_for(timed_run: Callable[..., Run]) -> None:
-    run = timed_run(confirm=1)
-    timed = Timed(run)
-    await timed.search()
-    # three trainings take 60 s, so another generation and the finals 100 s: at 180 s that ends at
-    # 280 s, at 240 s not in time
-    assert generations(run) == 4
-    assert timed.notices[0].endswith("would have taken about 1 min 40 s")
-
-
 async def test_the_time_before_the_first_generation_counts_but_is_no_training(
     timed_run: Callable[..., Run],
 ) -> None:
@@ -578,15 +454,6 @@ async def test_the_time_before_the_first_generation_counts_but_is_no_training(
     await Timed(run, now=30.0).search()
     # at 150 s it ends at 270 s; at 210 s it would at 330 s
     assert generations(run) == 3
-
-
-async def test_a_search_within_its_time_makes_all_generations(
-    timed_run: Callable[..., Run],
-) -> None:
-    run = timed_run(iterations=4)
-    timed = Timed(run)
-    await timed.search()
-    assert (generations(run), timed.notices) == (4, [])
 
 
 async def test_the_first_generation_is_made_however_late_it_is(
@@ -635,13 +502,6 @@ async def test_a_longer_budget_in_the_settings_goes_on(timed_run: Callable[..., 
 # ── with workers ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_budget_is_no_training_setting(description: TaskDescription) -> None:
-    assert (
-        effective_settings({"budget": "10m"}, description, "cpu").iterations
-        == SearchSettings().iterations
-    )
-
-
 @pytest.mark.parametrize("text", ["10 min", "10K"])
 def test_a_budget_that_is_none_is_an_error_before_anything_starts(
     eureka: CommandLine, text: str
@@ -651,7 +511,6 @@ def test_a_budget_that_is_none_is_an_error_before_anything_starts(
     assert not (eureka.folder / "runs").exists()
 
 
-@pytest.mark.in_turns(0)
 @pytest.mark.slow
 def test_a_search_within_a_number_of_env_steps(eureka: CommandLine, puck: Path) -> None:
     flags = ("--env", str(puck), "--budget", "215k", "--finalists", "2")
@@ -660,11 +519,6 @@ def test_a_search_within_a_number_of_env_steps(eureka: CommandLine, puck: Path) 
     # and two for each seed of the baselines
     settings = run["settings"]
     assert (settings["budget"], settings["iterations"], settings["samples"]) == ("215k", 2, 4)
-    assert (settings["final_seeds"], settings["baseline_seeds"], settings["env_steps"]) == (
-        5,
-        4,
-        8192,
-    )
     assert run["cost"]["env_steps"] <= 215_000
     assert [len(run[name]["seeds"]) for name in ("best", "human", "sparse")] == [5, 4, 4]
     text = (
@@ -676,36 +530,13 @@ def test_a_search_within_a_number_of_env_steps(eureka: CommandLine, puck: Path) 
     assert text[1:] in (folder / "report.md").read_text()
     stored = yaml.safe_load((folder / "settings.yaml").read_text())
     assert (stored["budget"], stored["iterations"], stored["samples"]) == ("215k", 2, 4)
-    # four seeds of the baselines are in the cache now. All five leave room for another generation:
-    # 12 + 10 + 2; 3 x 5 takes 27
-    second = eureka.json("search", "bring the puck to the middle of the rail", *flags)
-    assert (second["settings"]["iterations"], second["settings"]["samples"]) == (3, 4)
-    assert len(second["human"]["seeds"]) == 5
-    too_small = eureka(
-        "search", "--env", str(puck), "--budget", "9k", "--env-steps", "4096", status=2
-    )
-    assert "is too small" in too_small
+    flags = ("--budget", "9k", "--env-steps", "4096")
+    assert "is too small" in eureka("search", "--env", str(puck), *flags, status=2)
 
 
-@pytest.mark.in_turns(1)
 @pytest.mark.slow
-def test_a_search_within_a_wall_time_ends_about_then_and_is_not_measured_again(
-    eureka: CommandLine, puck: Path
-) -> None:
-    began = time.monotonic()
-    run = eureka.json(
-        "search", "bring the puck to the middle of the rail", "--env", str(puck), "--budget", "40s"
-    )
-    assert time.monotonic() - began < 80.0
+def test_a_search_within_a_wall_time_ends_about_then(eureka: CommandLine, puck: Path) -> None:
+    run = eureka.json("search", "go to the middle", "--env", str(puck), "--budget", "25s")
     assert run["status"] == "finished"
-    assert 0.0 < run["seconds"] < 80.0
+    assert 0.0 < run["seconds"] < 50.0
     assert "env steps a training: about " in run["budget"][0]
-    assert run["best"]["mean"] is not None
-    folder = eureka.run_folder()
-    settings = (folder / "settings.yaml").read_text()
-    generations = {entry["iteration"] for entry in run["attempts"]}
-    eureka("resume", str(folder))
-    assert (folder / "settings.yaml").read_text() == settings
-    resumed = eureka.json("show", str(folder))
-    assert {entry["iteration"] for entry in resumed["attempts"]} == generations
-    assert resumed["budget"] == run["budget"]

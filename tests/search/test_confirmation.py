@@ -10,8 +10,7 @@ import pytest
 from scripted_search import ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.journal.entries import AttemptRepeated, ConfirmationStarted, IterationEnded
-from eureka_agent.records import Attempt
+from eureka_agent.journal.entries import ConfirmationStarted, IterationEnded
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.strategies import STRATEGIES
 from eureka_agent.search.summary import run_report
@@ -61,11 +60,6 @@ async def test_the_next_generation_starts_from_the_best_mean_not_from_the_luckie
     assert [(event.iteration, event.trainings, list(event.attempts)) for event in started] == [
         (0, 2, ["1-01", "1-02"])
     ]
-    repeated = (each for each in events if isinstance(each, AttemptRepeated))
-    assert [run.archive.state.by_id[each.attempt].fitness for each in repeated] == [
-        5.0,
-        6.5,
-    ]
 
 
 async def test_a_newcomer_among_the_best_is_trained_again_and_an_old_one_not_twice(
@@ -76,15 +70,12 @@ async def test_a_newcomer_among_the_best_is_trained_again_and_an_old_one_not_twi
     trials = TableTrials(dict(zip(sources, (2.0, 1.0, 3.0, 0.5), strict=True)))
     await ScriptedSearch(run, ScriptedDesigner(sources), trials).engine.generations()
     assert repeats(run) == {"1-01": [(0, 2.0)] * 3, "2-01": [(1, 3.0)] * 3}
-    assert (
-        len({request.seed for request in trials.requests}) == 4 + 6
-    )  # every training has a seed of its own
+    # every training has a seed of its own
+    assert len({request.seed for request in trials.requests}) == 4 + 6
     assert run_report(run).cost.search_trainings == 4 + 6
     for request in trials.requests:
         if request.kind == "repeat":
-            assert (
-                request.folder == run.folder / "attempts" / request.label / f"seed-{request.seed}"
-            )
+            assert request.folder.parts[-2:] == (request.label, f"seed-{request.seed}")
 
 
 @pytest.mark.parametrize(
@@ -129,15 +120,6 @@ async def test_a_repeat_that_fails_is_recorded_and_the_fitness_is_that_of_the_ot
     assert sorted(repeat.failure for repeat in attempt.repeats) == ["", "went NaN"]
 
 
-async def test_there_is_nothing_to_confirm_where_one_attempt_is_all_there_is(
-    make_run: MakeRun,
-) -> None:
-    run = make_run(iterations=1, samples=1, confirm=4, finalists=0)
-    trials = TableTrials({reward(1): 1.0})
-    await ScriptedSearch(run, ScriptedDesigner([reward(1)]), trials).engine.generations()
-    assert [request.kind for request in trials.requests] == ["search"]
-
-
 async def test_what_was_confirmed_late_is_not_chosen_otherwise_when_the_run_is_resumed(
     make_run: MakeRun,
 ) -> None:
@@ -159,11 +141,3 @@ async def test_what_was_confirmed_late_is_not_chosen_otherwise_when_the_run_is_r
     assert trained_nothing.requests == []
     assert repeats(resumed) == expected
     assert best[0].id == "2-01"
-
-
-def test_an_attempt_that_was_stored_before_there_were_repeats_is_read(
-    make_attempt: Callable[..., Attempt],
-) -> None:
-    stored = make_attempt(0, 0, 2.5).model_dump(mode="json")
-    del stored["repeats"]
-    assert Attempt.model_validate(stored).fitness == 2.5

@@ -49,26 +49,25 @@ def server() -> Iterator[ModelServer]:
 @pytest.fixture
 def search(puck: Path, server: ModelServer) -> Callable[[], tuple[str, ...]]:
     sizes = (
-        "--iterations",
-        "2",
-        "--samples",
-        "2",
-        "--finalists",
-        "0",
-        "--confirm",
-        "0",
-        "--seed",
-        "1",
+        *[
+            "--iterations",
+            "2",
+            "--samples",
+            "2",
+            "--finalists",
+            "0",
+            "--confirm",
+            "0",
+            "--seed",
+            "1",
+        ],
     )
     model = (
         "--model",
         "openai/test",
         "--base-url",
         server.base_url,
-        "--price",
-        "openai/test=1,2",
-        "--max-cost",
-        "5",
+        *["--price", "openai/test=1,2", "--max-cost", "5"],
     )
     return lambda: ("search", "bring the puck to the middle", "--env", str(puck), *sizes, *model)
 

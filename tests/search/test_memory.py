@@ -20,7 +20,6 @@ from scripted_search import (
     rows,
 )
 from stored_attempts import store_attempt
-from thoroughness import third
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.memory import Memory
@@ -86,15 +85,6 @@ async def test_what_the_critic_refused_may_be_proposed_again(make_run: MakeRun) 
     assert [attempt.reason[:4] for attempt in run.archive.attempts()] == ["A201", "A201", ""]
 
 
-async def test_a_reward_that_failed_in_training_is_not_trained_again(make_run: MakeRun) -> None:
-    run = make_run(iterations=1, samples=1, revisions=0, retry_rounds=2)
-    designer = ScriptedDesigner([reward(1), commented(1), reward(2)])
-    await ScriptedSearch(
-        run, designer, TableTrials({reward(1): "went NaN", reward(2): 2.0})
-    ).engine.generations()
-    assert [row[1] for row in rows(run)] == ["failed", "rejected", "trained"]
-
-
 async def test_proposals_made_at_once_are_compared_with_earlier_generations_alone(
     make_run: MakeRun,
 ) -> None:
@@ -132,27 +122,21 @@ def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
 
 
 @pytest.mark.parametrize(
-    ("kind", "number"), third([("propose", 4), ("revise", 1), ("revise", 3), ("trial", 2), ("trained", 3), *[("judge", place) for place in range(1, 12)]])
-)  # fmt: skip
+    ("kind", "number"),
+    [
+        *[("propose", 4), ("revise", 1), ("trial", 2), ("trained", 3)],
+        *[("judge", 1), ("judge", 6), ("judge", 11)],
+    ],
+)
 async def test_killed_and_resumed_it_rejects_the_same(
     make_run: MakeRun, kind: str, number: int
 ) -> None:
     settings = {"iterations": 1, "samples": 6, "revisions": 1, "finalists": 0}
     whole = make_run(**settings)
     await search_with(whole, Fuse()).engine.generations()
-    assert [row[:2] for row in rows(whole)] == [
-        ("1-01", "trained"),
-        ("1-02", "rejected"),
-        ("1-02-r1", "trained"),
-        ("1-03", "rejected"),  # the correction of 1-02 in other words
-        ("1-03-r1", "trained"),
-        ("1-04", "rejected"),
-        ("1-04-r1", "trained"),
-        ("1-05", "rejected"),
-        ("1-05-r1", "trained"),
-        ("1-06", "rejected"),
-        ("1-06-r1", "trained"),
-    ]
+    # each first proposal but 1-01 is rejected: 1-03 is the correction of 1-02 in other words
+    stages = [row[1] for row in rows(whole)]
+    assert stages == ["trained", *["rejected", "trained"] * 5]
     run = make_run(**settings)
     with pytest.raises(BaseExceptionGroup) as caught:
         await search_with(run, Fuse(kind, number)).engine.generations()
@@ -207,7 +191,7 @@ def test_known_is_what_the_plan_was_made_from(run: Run, make_attempt: MakeAttemp
 
 @pytest.mark.parametrize(
     ("reduction", "worst", "best"),
-    [("sum", 0.75, 6.0), ("mean", 0.375, 2.0), ("max", 0.5, 3.0), ("last", 0.25, 3.0)],
+    [("mean", 0.375, 2.0), ("last", 0.25, 3.0)],
 )
 def test_an_episodes_fitness_is_reduced_as_the_task_does(
     run: Run, make_attempt: MakeAttempt, reduction: str, worst: float, best: float

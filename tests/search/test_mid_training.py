@@ -16,18 +16,18 @@ from test_search_runs import table, wait_for
 pytestmark = pytest.mark.slow
 
 LONGER = (
-    "--env-steps",
-    "49152",
-    "--snapshot-interval",
-    "0.1",
-    "--workers",
-    "1",
-    "--iterations",
-    "1",
-    "--finalists",
-    "1",
-    "--final-seeds",
-    "1",
+    *[
+        "--env-steps",
+        "49152",
+        "--snapshot-interval",
+        "0.1",
+        "--workers",
+        "1",
+        "--iterations",
+        "1",
+        "--finalists",
+    ],
+    *["1", "--final-seeds", "1"],
 )
 """Trainings of a few seconds, saved ten times a second, in one worker."""
 

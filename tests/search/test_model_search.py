@@ -67,10 +67,7 @@ def command(
             str(iterations),
             "--samples",
             str(samples),
-            "--finalists",
-            "0",
-            "--confirm",
-            "0",
+            *["--finalists", "0", "--confirm", "0"],
         )
         model = (
             "--model",

@@ -10,13 +10,11 @@ from collections.abc import Callable, Sequence
 import pytest
 from rung_trials import RungTrials
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
-from thoroughness import third
 
 from eureka_agent.archive.artefacts import attempt_folder
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import BaseEntry
-from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Finding, Stage
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.trial import Trial, TrialRequest
@@ -177,7 +175,7 @@ async def test_an_error_of_the_training_does_not_wait_for_the_review(make_run: M
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    third([(kind, number) for kind in ("rung", "score", "judge") for number in range(1, 12)]),
+    [(kind, number) for kind in ("rung", "score", "judge") for number in (1, 4, 7, 11)],
 )
 async def test_killed_and_resumed_it_comes_to_the_same(
     make_run: MakeRun, kind: str, number: int
@@ -218,21 +216,3 @@ async def test_the_next_generation_is_told_what_its_parents_were_warned_of(
     assert {parent.exploits for parent in parents} == {
         (f"a policy may shake in {each.id}",) for each in parents
     }
-
-
-async def test_without_a_reviewer_in_reach_the_search_goes_on(make_run: MakeRun) -> None:
-    class Unreachable(LateReviewer):
-        async def review(
-            self, reward: RewardSpecification, attempt: str, doubts: Sequence[Finding] = ()
-        ) -> tuple[Finding, ...]:
-            await self.may_answer.wait()
-            raise LanguageModelError("cannot reach it", "check the address")
-
-    run = make_run(**SETTINGS)
-    async with asyncio.timeout(10):
-        await search_with(run, Unreachable(), Fuse()).engine.generations()
-    attempts = run.archive.attempts()
-    assert {attempt.stage for attempt in attempts} == {Stage.TRAINED}
-    assert not any(
-        "review" in attempt.verdict.steps_run for attempt in attempts if attempt.verdict is not None
-    )

@@ -48,12 +48,7 @@ def test_another_search_is_told_what_it_asks_that_was_not_recorded(eureka: Comma
     arguments = (
         "search",
         "swing the pole up",
-        "--env",
-        "cartpole",
-        "--task",
-        "swingup",
-        "--model",
-        "replay:cartpole",
+        *["--env", "cartpole", "--task", "swingup", "--model", "replay:cartpole"],
     )
     errors = eureka(*arguments, status=2)
     assert "the recording 'cartpole' has no reply to what the designer for attempt" in errors
@@ -73,11 +68,7 @@ def test_other_sizes_are_told_apart_before_anything_is_trained_with_the_flags_to
     arguments = (
         "search",
         "balance the pole",
-        "--env",
-        "cartpole",
-        "--model",
-        "replay:cartpole",
-        "--no-baselines",
+        *["--env", "cartpole", "--model", "replay:cartpole", "--no-baselines"],
     )
     errors = eureka(*arguments, status=2)
     assert "the recording 'cartpole' has no reply to what the designer for attempt 1-0" in errors

@@ -136,16 +136,18 @@ def test_a_run_keeps_what_it_measured_and_makes_the_same_prompt_of_it(
         lambda asked: Reply(text=answer(asked.system + asked.prompt, len(asked.body)))
     ) as server:
         flags = (
-            "--iterations",
-            "1",
-            "--samples",
-            "1",
-            "--finalists",
-            "0",
-            "--confirm",
-            "0",
-            "--env-steps",
-            "4096",
+            *[
+                "--iterations",
+                "1",
+                "--samples",
+                "1",
+                "--finalists",
+                "0",
+                "--confirm",
+                "0",
+                "--env-steps",
+                "4096",
+            ],
         )
         model = ("--model", "openai/test", "--base-url", server.base_url, "--reviewer", "off")
         eureka("search", "bring the puck to the middle", "--env", str(puck), *flags, *model)

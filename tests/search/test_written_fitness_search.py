@@ -74,21 +74,20 @@ class Searcher:
             "openai/tiny",
             "--base-url",
             self.server.base_url,
-            "--reviewer",
-            "off",
-            "--analyst",
-            "off",
+            *["--reviewer", "off", "--analyst", "off"],
         )
         size = (
-            "--iterations",
-            "1",
-            "--samples",
-            "1",
-            "--finalists",
-            "1",
-            "--final-seeds",
-            "2",
-            "--no-novelty",
+            *[
+                "--iterations",
+                "1",
+                "--samples",
+                "1",
+                "--finalists",
+                "1",
+                "--final-seeds",
+                "2",
+                "--no-novelty",
+            ],
         )
         where = ("--env", str(self._puck), "--fitness", "written")
         return (
@@ -97,10 +96,7 @@ class Searcher:
             *where,
             *model,
             *size,
-            "--env-steps",
-            "2048",
-            "--confirm",
-            "0",
+            *["--env-steps", "2048", "--confirm", "0"],
             *flags,
         )
 
