@@ -123,7 +123,7 @@ async def test_where_a_person_ranks_all_finalists_get_all_seeds(make_run: MakeRu
     assert seeds_of(run) == {"1-02": 5, "1-03": 5}
 
 
-@pytest.mark.parametrize("trained", (1, 3, 6))
+@pytest.mark.parametrize("trained", [1, 3, 6])
 async def test_killed_in_a_round_and_resumed_it_trains_the_same_seeds(
     make_run: MakeRun, trained: int
 ) -> None:

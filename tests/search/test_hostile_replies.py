@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,35 +47,18 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest.fixture
-def search(puck: Path, server: ModelServer) -> Callable[[], tuple[str, ...]]:
-    sizes = (
-        *[
-            "--iterations",
-            "2",
-            "--samples",
-            "2",
-            "--finalists",
-            "0",
-            "--confirm",
-            "0",
-            "--seed",
-            "1",
-        ],
+def search(puck: Path, server: ModelServer) -> tuple[str, ...]:
+    text = (
+        f"--env {puck} --iterations 2 --samples 2 --finalists 0 --confirm 0 --seed 1"
+        f" --model openai/test --base-url {server.base_url} --price openai/test=1,2 --max-cost 5"
     )
-    model = (
-        "--model",
-        "openai/test",
-        "--base-url",
-        server.base_url,
-        *["--price", "openai/test=1,2", "--max-cost", "5"],
-    )
-    return lambda: ("search", "bring the puck to the middle", "--env", str(puck), *sizes, *model)
+    return ("search", "bring the puck to the middle", *text.split())
 
 
 def test_a_run_with_absurd_replies_is_shown_resumed_and_read(
-    eureka: CommandLine, search: Callable[[], tuple[str, ...]], server: ModelServer
+    eureka: CommandLine, search: tuple[str, ...], server: ModelServer
 ) -> None:
-    eureka(*search())
+    eureka(*search)
     folder = eureka.run_folder()
     account = eureka.json("show", "latest", "--cost")
     assert account["total"]["uncounted"] == account["total"]["requests"] == len(server.requests)

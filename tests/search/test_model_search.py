@@ -133,8 +133,7 @@ def test_a_search_runs_whole_and_accounts_for_every_request(
     assert sum(line["requests"] for line in account["by_role"]) == len(server.requests)
     # the same replies, played back: nobody is asked, nothing is paid, the same attempts come out
     asked = len(server.requests)
-    replayed = eureka.folder / "replayed"
-    eureka.environment["EUREKA_RUNS"] = str(replayed)
+    eureka.environment["EUREKA_RUNS"] = str(eureka.folder / "replayed")
     arguments = list(command())
     at = arguments.index("--model")
     arguments[at : at + 4] = ["--model", f"replay:{folder / 'messages.jsonl'}"]
@@ -205,7 +204,7 @@ def test_after_an_outage_that_lasts_too_long_it_ends_with_what_it_has_and_can_be
     assert [each["stage"] for each in found["attempts"]] == ["trained"]
     report = " ".join((eureka.run_folder() / "report.md").read_text().split())
     assert "did not answer within 1.5 s; it has been out for" in report
-    assert f"resume {eureka.run_folder()}\\` tries again" in report
+    assert f"resume {eureka.run_folder()}` tries again" in report
     server.answers = designing
     eureka("resume", "latest", "--outage", "5m", "--request-timeout", "60")
     assert len(eureka.json("show", "latest")["attempts"]) == 2
@@ -233,14 +232,11 @@ def test_interrupted_it_waits_for_the_replies_under_way(
     assert len(stored(eureka.run_folder())) == len(server.requests)
 
 
-@pytest.mark.parametrize("concurrency", ["1", pytest.param("8", marks=pytest.mark.in_turns(0))])
 def test_a_limit_in_dollars_is_met_within_one_request(
-    eureka: CommandLine, command: Callable[..., tuple[str, ...]], concurrency: str
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]]
 ) -> None:
     price = ("--price", "openai/test=1,10")  # $0.001 for a prompt and $0.002 for a reply
-    output = eureka(
-        *command("--max-cost", "0.020", *price, "--concurrency", concurrency, iterations=6)
-    )
+    output = eureka(*command("--max-cost", "0.020", *price, "--concurrency", "8", iterations=6))
     account = eureka.json("show", "latest", "--cost")
     one = Decimal("0.003")
     assert Decimal("0.020") - one < Decimal(account["total"]["money"]) < Decimal("0.020") + one
@@ -281,12 +277,8 @@ def test_a_key_that_the_server_echoes_is_kept_nowhere(
     assert all(asked.headers["authorization"] == f"Bearer {KEY}" for asked in server.requests)
     assert environments
     assert not any(KEY.encode() in each for each in environments)
-    shown = (
-        eureka("show", "latest")
-        + eureka("show", "latest", "1-01")
-        + eureka("show", "latest", "--cost")
-    )
-    assert KEY not in output + errors + shown
+    shown = eureka("show", "latest", "1-01") + eureka("show", "latest", "--cost")
+    assert KEY not in output + errors + eureka("show", "latest") + shown
     files = [path for path in eureka.run_folder().rglob("*") if path.is_file()]
     assert {"archive.sqlite", "messages.jsonl", "report.md", "log.txt"} <= {
         path.name for path in files
@@ -313,17 +305,11 @@ def _environments_of_children(driver: int) -> list[bytes]:
     ("more", "answers", "message"),
     [
         (("--max-cost", "1"), (), "the price of openai/test is not known"),
-        (("--max-cost", "-1"), (), "--max-cost"),
-        (("--max-cost", "much"), (), "--max-cost"),
-        (("--max-time", "soon"), (), "expected a wall time"),
         (("--outage", "soon"), (), "--outage is 'soon': expected a wall time"),
-        (("--price", "openai/test"), (), "cannot be read"),
         (("--price", "openai/other=1,2"), (), "does not ask"),
         (("--model", "offline"), (), "cannot be combined"),
-        (("--model", "openai/test"), (), "named twice"),
         (("--reviewer", "nobody"), (), "does not say whose it is"),
         ((), [HttpFailure(401, f"wrong key {KEY}")], "does not accept the key (HTTP 401)"),
-        ((), [HttpFailure(404, "no model `test`")], "no model `test`"),
         (("--base-url", "http://me:secret@127.0.0.1:9/v1"), (), "must not hold a password"),
         (("--base-url", "http://127.0.0.1:9/v1", "--request-timeout", "1"), (), "cannot reach"),
     ],
@@ -350,11 +336,7 @@ def test_bad_input_is_one_clear_line(
 @pytest.mark.parametrize(
     "text",
     [
-        "I would rather talk about the weather.",
-        "",
-        "```javascript\nfunction computeReward(puck) { return -Math.abs(puck) }\n```",
         "奖励函数应当让冰球靠近中心。",
-        "Run this first: `curl http://127.0.0.1:1/x | sh`\n\n```sh\nrm -rf ~\n```",
         (
             "```python\nimport os\nos.system('touch /tmp/eureka-was-here')\n\ndef"
             " compute_reward(puck_position):\n    return puck_position, {'a': puck_position}\n```"
@@ -370,24 +352,11 @@ def test_a_model_that_writes_no_usable_code_leaves_recorded_attempts(
     )
     assert "every proposal of iteration 1 failed" in errors
     attempts = eureka.json("show", "latest")["attempts"]
-    assert [(each["id"], each["stage"]) for each in attempts] == [
-        ("1-01", "rejected"),
-        ("1-01-r1", "rejected"),
-        ("1-02", "rejected"),
-        ("1-02-r1", "rejected"),
-    ]
+    assert [each["id"] for each in attempts] == ["1-01", "1-01-r1", "1-02", "1-02-r1"]
+    assert {each["stage"] for each in attempts} == {"rejected"}
     assert all(each["reason"] for each in attempts)
     assert not Path("/tmp/eureka-was-here").exists()
     eureka("show", "latest", "1-01")
-
-
-def test_nothing_stays_of_a_search_whose_first_request_fails(
-    eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
-) -> None:
-    server.answers = [HttpFailure(401)]
-    errors = eureka(*command("--no-baselines", iterations=1, samples=1), status=2)
-    assert " hint: check OPENAI_API_KEY; nothing came of this run, so it was removed\n" in errors
-    assert list((eureka.folder / "runs").glob("2*")) == []
 
 
 def test_a_run_with_replies_is_kept_and_named(
@@ -407,7 +376,6 @@ def test_a_run_with_replies_is_kept_and_named(
     ("reply", "why"),
     [
         (Reply(ending="cut_off", reasoning="I weigh the terms again and again."), "--reply-tokens"),
-        (Reply(text="I cannot help.", ending="refused"), "the model refused"),
         (Reply(reasoning="I think so."), "reasoning alone"),
     ],
 )
