@@ -15,6 +15,11 @@ from eureka_agent.records import CurvePoint, EpisodeSummary, Evaluation
 from eureka_agent.search.trial import Trial, TrialRequest
 from eureka_agent.summaries import summarize
 
+SIZES: dict[str, Any] = {"env_steps": 1000, "num_envs": 10, "horizon": 10}
+"""10 iterations of 10 × 10 steps with a checkpoint after each."""
+RUNGS = {**SIZES, "rungs": (0.4, 0.7), "confirm": 0, "finalists": 0}
+"""Rungs at 400 and 700 env steps."""
+
 
 def point(env_steps: int, fitness: float) -> CurvePoint:
     numbers = dict.fromkeys(

@@ -160,14 +160,6 @@ def test_cached_baselines_leave_room_for_candidates() -> None:
     assert size(planned("48k", baselines=lambda settings: 0)) == (3, 8)
 
 
-def test_baselines_that_are_not_wanted_take_no_room() -> None:
-    without = SETTINGS.model_copy(update={"baselines": False})
-    assert size(planned("48k", settings=without)) == (3, 8)
-    # nor do they, or finals, where nothing is trained in the end, but the last generation's best are
-    # trained again: 4 x 9: 4 * 13 = 52; 5 x 8: 60; 4 x 10: 56
-    assert size(planned("52k", settings=SETTINGS.model_copy(update={"finalists": 0}))) == (4, 9)
-
-
 @pytest.mark.parametrize(
     ("iterations", "samples", "planned", "likely", "most"),
     [
@@ -175,8 +167,6 @@ def test_baselines_that_are_not_wanted_take_no_room() -> None:
         # finalists: at most 5 seeds each, and likely 5 for the winner and 7 for the 5 others (1.5
         # each); 2 x 5 baselines
         (3, 2, TrainingCounts(2, 4, 2, 30, 12, 10), 6 + 8 + 12 + 10, 6 + 8 + 30 + 10),
-        # nothing to confirm for: 1 candidate, 1 finalist x 5 seeds, 2 x 5 baselines
-        (1, 1, TrainingCounts(1, 0, 0, 5, 5, 10), 16, 16),
         # with a second generation there is: 1 x 2 confirmations
         (2, 1, TrainingCounts(1, 2, 1, 10, 6, 10), 2 + 2 + 6 + 10, 2 + 2 + 10 + 10),
     ],
@@ -224,20 +214,6 @@ def test_what_is_given_stays() -> None:
     assert size(planned("61k", ("iterations",), settings=three)) == (3, 9)
     both = SETTINGS.model_copy(update={"iterations": 1, "samples": 3})
     assert size(planned("1G", ("iterations", "samples"), settings=both)) == (1, 3)
-
-
-def test_what_is_given_is_not_reduced() -> None:
-    # 17 trainings with 5 final seeds and 1 finalist (2 + 5 + 10); 15k / 17 = 882 env steps, 8
-    # updates
-    made = planned("15k", ("baselines", "final_seeds")).settings
-    assert (made.final_seeds, made.finalists, made.env_steps) == (5, 1, 800)
-    made = planned("15k", ("baselines", "final_seeds", "finalists")).settings
-    # 2 + 5 * 2 + 10 = 22; 15k / 22 = 681
-    assert (made.final_seeds, made.finalists, made.env_steps) == (5, 3, 600)
-    with pytest.raises(
-        SettingsError, match="the smallest search here takes 11k"
-    ):  # 11 trainings of 1000
-        planned("10k", ("baselines", "env_steps"))
 
 
 def test_given_sizes_that_do_not_fit_are_an_error() -> None:
@@ -353,15 +329,6 @@ def test_the_largest_search_that_the_estimate_says_fits_is_chosen_and_takes_that
     assert made.text.endswith(f"1,000 env steps a training: about {about}")
 
 
-def test_too_short_a_time_says_what_the_shortest_is() -> None:
-    # 11 trainings of 300 env steps: 10 + 11 * 0.6 = 16.6 s
-    with pytest.raises(
-        SettingsError, match="the budget of 16s is too small: the smallest search here takes 20s"
-    ):
-        in_time("16s", given=("baselines",))
-    assert in_time("17s", given=("baselines",)).settings.env_steps == 300
-
-
 async def test_a_tighter_limit_of_time_chooses_in_place_of_the_budget() -> None:
     async def clock(settings: SearchSettings) -> Any:
         return SimpleNamespace(seconds=seconds_of)
@@ -446,16 +413,6 @@ async def test_missing_baselines_are_left_time_for(timed_run: Callable[..., Run]
     assert generations(run) == 2
 
 
-async def test_the_time_before_the_first_generation_counts_but_is_no_training(
-    timed_run: Callable[..., Run],
-) -> None:
-    run = timed_run()
-    run.archive.append(run.archive.state.began.model_copy(update={"seconds_before": 30.0}))
-    await Timed(run, now=30.0).search()
-    # at 150 s it ends at 270 s; at 210 s it would at 330 s
-    assert generations(run) == 3
-
-
 async def test_the_first_generation_is_made_however_late_it_is(
     timed_run: Callable[..., Run],
 ) -> None:
@@ -500,15 +457,6 @@ async def test_a_longer_budget_in_the_settings_goes_on(timed_run: Callable[..., 
 
 
 # ── with workers ──────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("text", ["10 min", "10K"])
-def test_a_budget_that_is_none_is_an_error_before_anything_starts(
-    eureka: CommandLine, text: str
-) -> None:
-    errors = eureka("search", "--env", "cartpole", "--budget", text, status=2)
-    assert f"the budget is {text!r}" in errors
-    assert not (eureka.folder / "runs").exists()
 
 
 @pytest.mark.slow

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from eureka_agent.records import ParameterSpec, TaskDescription
+from eureka_agent.errors import EurekaError
+from eureka_agent.fleet.fleet import Fleet
+from eureka_agent.fleet.jobs import Population, Problem
+from eureka_agent.records import ParameterSpec, TaskDescription, VariableSpec
+from eureka_agent.rewards import baseline
+from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.clock import (
     DRAFT_SECONDS,
+    MEASURED_SECONDS,
     REPLY_SECONDS,
     ROLLOUT_SHARE,
     VIDEO_SECONDS,
     Pace,
     SearchClock,
+    measure_speed,
     plan_capacity,
 )
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import SearchSettings, training_part
 
 ONLINE = {"model": ("openai/test",)}
 DESIGNER: Any = SimpleNamespace(analyst=None)
@@ -185,3 +194,42 @@ def test_slots_fit_the_largest_group_that_trains_at_once(
     values: dict[str, object], places: int, workers: int, slots: int
 ) -> None:
     assert plan_capacity(settings(**values), places) == (workers, slots)
+
+
+POSITION = VariableSpec(
+    name="puck_position", shape=(), unit="m", frame="world", doc="position of the puck"
+)
+
+
+async def measured(
+    puck: Path, description: TaskDescription, scratch: Path, trainings: int, reward: str | None
+) -> float:
+    """Env steps per second of trainings in one worker, for a task with this reward or none."""
+    began, settings = time.monotonic(), training_part(SearchSettings(env=str(puck)))
+    changed = {"environment": str(puck), "task": "centre", "variables": (POSITION,)}
+    changed |= {"human_reward": None, "sparse_reward": reward and baseline(reward)}
+    population = Population(Problem(str(puck), "centre"), settings, trainings)
+    async with Fleet(ProcessWall(), scratch, 1) as fleet:
+        speed, start = await measure_speed(
+            fleet, population, description.model_copy(update=changed), trainings
+        )
+    assert 0.0 < start < time.monotonic() - began - MEASURED_SECONDS
+    return speed
+
+
+@pytest.mark.slow
+async def test_what_is_measured_and_its_workers_are_gone(
+    puck: Path, description: TaskDescription, tmp_path: Path
+) -> None:
+    assert await measured(puck, description, tmp_path / "speed", 2, None) > 0.0
+    assert not list((tmp_path / "speed").glob("worker-*"))
+
+
+@pytest.mark.slow
+async def test_a_reward_that_breaks_is_an_error_with_a_way_out(
+    puck: Path, description: TaskDescription, tmp_path: Path
+) -> None:
+    broken = "def compute_reward(puck_position):\n    raise ValueError('broken')\n"
+    with pytest.raises(EurekaError, match=r"could not be measured: .*broken") as caught:
+        await measured(puck, description, tmp_path / "speed", 2, broken)
+    assert "--budget in env steps" in caught.value.hint

@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from pydantic import ValidationError
+from scipy.integrate import quad
+from scipy.stats import median_abs_deviation, norm, spearmanr
 from scripted_search import (
     IMPORTING,
     CleanDryRun,
@@ -25,11 +27,12 @@ from scripted_search import (
 from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.designer.interface import DesignRequest
-from eureka_agent.feedback_records import Feedback, Judge, Wish
+from eureka_agent.feedback_records import Wish
 from eureka_agent.journal.entries import FeedbackGiven
 from eureka_agent.records import Credit, Finding, Proposal, Verdict
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.attempt_training import practice_env_steps, rung_env_steps
+from eureka_agent.search.drafts import Known, expected_improvements
 from eureka_agent.search.strategies import BestOfN, Strategy
 from eureka_agent.search.trial import Trial, TrialRequest
 
@@ -167,14 +170,7 @@ def test_ranks_are_bounded(rank: float) -> None:
 
 async def test_a_fresh_draft_that_was_not_taken_may_be_taken_later(make_run: MakeRun) -> None:
     """With one sample a generation; the last two drafts have no credit."""
-    run = make_run(
-        iterations=4,
-        samples=1,
-        drafts=2,
-        confirm=0,
-        finalists=0,
-        novelty=False,
-    )
+    run = make_run(iterations=4, samples=1, drafts=2, confirm=0, finalists=0, novelty=False)
     search, *_ = search_of(run, [reward(2), *list(DRAFTS), IMPORTING], strategy=BestOfN())
     await search.engine.generations()
     trained = [source for _, _, source, _ in rows(run)]
@@ -187,18 +183,6 @@ async def test_a_fresh_draft_that_was_not_taken_may_be_taken_later(make_run: Mak
     assert left == [*old - {trained[3]}]
     again = open_run(run.folder)
     assert again.archive.state.kept_drafts == run.archive.state.kept_drafts
-
-
-async def test_the_most_promising_drafts_are_kept(
-    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("eureka_agent.search.drafts.MOST_KEPT", 2)
-    run = make_run(iterations=2, samples=1, drafts=4, confirm=0, finalists=0, novelty=False)
-    search, *_ = search_of(run, [reward(2), *list(DRAFTS)[:4]], strategy=BestOfN())
-    await search.engine.generations()
-    assert [source for _, _, source, _ in rows(run)] == [reward(2), reward(4)]
-    left = [each.reward.source for each in run.archive.state.kept_drafts[0]]
-    assert left == [reward(6), reward(5)]
 
 
 @pytest.mark.parametrize("call", [None, 1, 2])
@@ -226,27 +210,21 @@ async def test_a_revision_knows_the_drafts_that_are_left(
     assert left == [reward(3)]
 
 
-@pytest.mark.parametrize("feedback", [Wish(wants="fall over"), Judge(by="choices")])
-async def test_after_a_person_s_feedback_there_is_one_draft(
-    make_run: MakeRun, feedback: Feedback
+@pytest.mark.parametrize("feedback", [Wish(wants="fall over"), None])
+async def test_after_a_person_s_feedback_or_without_episodes_there_is_one_draft(
+    make_run: MakeRun, feedback: Wish | None
 ) -> None:
     run = settings(make_run, 3)
-    search, designer, credits = search_of(run, [*FIRST, *list(DRAFTS)[:2]])
-    run.archive.append(FeedbackGiven(who="ada", feedback=feedback))
+    sources = [*FIRST, *list(DRAFTS)[:2]]
+    search, designer, credits = search_of(run, sources, practice=feedback is not None)
+    if feedback is not None:
+        run.archive.append(FeedbackGiven(who="ada", feedback=feedback))
     await search.engine.generations()
     assert len(designer.requests) == 4
     assert credits.asked == []
 
 
-async def test_without_episodes_there_is_one_draft(make_run: MakeRun) -> None:
-    run = settings(make_run, 3)
-    search, designer, credits = search_of(run, [*FIRST, *FIRST], practice=False)
-    await search.engine.generations()
-    assert len(designer.requests) == 4
-    assert credits.asked == []
-
-
-@pytest.mark.parametrize("call", range(3, 7))
+@pytest.mark.parametrize("call", [3, 6])
 async def test_a_search_that_is_killed_among_drafts_goes_on_as_if_it_was_not(
     make_run: MakeRun, call: int
 ) -> None:
@@ -271,3 +249,100 @@ def test_episodes_of_practice_are_kept_where_drafts_are_compared(make_run: MakeR
     assert practice_env_steps(one) == ()
     (steps,) = practice_env_steps(two)
     assert 0.2 * two.steps_of_a_training <= steps < min(rung_env_steps(two))
+
+
+STEPS = 30
+
+
+def credit(values: np.ndarray, alignment: float = 0.0) -> Credit:
+    """Credit for steps of these values, shape (3, steps)."""
+    ranks = (values.argsort(axis=1).argsort(axis=1) + 0.5) / values.shape[1] - 0.5
+    return Credit(
+        step=alignment, to_go=alignment, advantage=alignment, ranks=tuple(ranks.ravel().tolist())
+    )
+
+
+@pytest.fixture
+def values() -> np.ndarray:
+    """Values of five rewards. Shape: (5, 3, steps)."""
+    random = np.random.default_rng(3)
+    return random.normal(size=(5, 3, STEPS)) + 0.7 * random.normal(size=(3, STEPS))
+
+
+def test_it_is_the_one_of_the_gaussian_process(values: np.ndarray) -> None:
+    """The posterior of 3 known and 2 unknown means, by adding up precisions."""
+    agreement = [0.1, 0.5, -0.2, 0.3, 0.6]
+    credits = [credit(each, found) for each, found in zip(values, agreement, strict=True)]
+    fitness, trainings = np.array([3.0, 6.0, 4.0]), np.array([1, 4, 1])
+    known = [
+        Known(each, *numbers)
+        for each, *numbers in zip(credits, fitness.tolist(), trainings.tolist(), strict=False)
+    ]
+    near = np.array(
+        [
+            [
+                np.mean([spearmanr(a, b).statistic for a, b in zip(x, y, strict=True)])
+                for x in values
+            ]
+            for y in values
+        ]
+    )
+    z = (np.array(agreement) - np.mean(agreement)) / np.std(agreement)
+    prior = 4.0 + 0.03 * np.outer(z, z)
+    prior += 0.35 * np.exp(-(1.0 - near) / 0.25) + 0.15 * np.exp(-(1.0 - near) / 0.01)
+    precision = np.linalg.inv(prior)
+    information = precision @ (0.2 * z)
+    scaled = (fitness - fitness.mean()) / fitness.std()
+    for place in range(3):
+        precision[place, place] += trainings[place] / 0.5
+        information[place] += scaled[place] * trainings[place] / 0.5
+    covariance = np.linalg.inv(precision)
+    mean = covariance @ information
+    best = mean[:3].argmax()
+    expected = []
+    for each in (3, 4):
+        difference = np.zeros(5)
+        difference[[each, best]] = 1.0, -1.0
+        lead = norm(difference @ mean, (difference @ covariance @ difference) ** 0.5)
+        expected.append(quad(lambda gain, lead=lead: gain * lead.pdf(gain), 0.0, 12.0)[0])
+    found = expected_improvements(known, credits[3:])
+    assert found == pytest.approx(np.array(expected) * fitness.std(), rel=1e-6)
+
+
+def test_trainings_teach_what_agreement_is_worth(values: np.ndarray) -> None:
+    """Agreement counts for a draft, and less so where rewards that agree have failed."""
+
+    def lead(fitness: list[float]) -> float:
+        known = [
+            Known(credit(each, agreement), value, 1)
+            for each, agreement, value in zip(values, (-0.5, 0.5, 0.6), fitness, strict=False)
+        ]
+        agrees, differs = expected_improvements(
+            known, [credit(values[3], 0.9), credit(values[3], -0.9)]
+        )
+        return (agrees - differs) / float(np.std(fitness))
+
+    assert lead([5.0, 5.1, 5.0]) > 0.0
+    assert lead([0.0, 10.0, 10.0]) > lead([10.0, 0.0, 0.0])
+
+
+def test_a_training_that_went_wrong_does_not_hide_the_others(values: np.ndarray) -> None:
+    """Its fitness counts as 2 deviations below the median, by scipy's median deviation."""
+    credits = [credit(each, 0.1 * place) for place, each in enumerate(values)]
+    fitness = np.array([1.0, 2.0, 4.0, -1000.0])
+    lowest = 1.5 - 2.0 * median_abs_deviation(fitness, scale="normal")
+
+    def gains(worst: float) -> list[float]:
+        numbers = (*fitness[:3].tolist(), worst)
+        known = [Known(each, value, 1) for each, value in zip(credits, numbers, strict=False)]
+        return expected_improvements(known, credits[4:])
+
+    assert gains(-1000.0) == pytest.approx(gains(lowest))
+    assert gains(-1000.0) != pytest.approx(gains(lowest + 0.5))
+
+
+def test_equal_fitness_and_constant_rewards_are_no_fault() -> None:
+    flat = Credit(step=0.0, to_go=0.0, advantage=0.0, ranks=(0.0,) * 6)
+    found = expected_improvements([Known(flat, 0.0, 1), Known(flat, 0.0, 2)], [flat, flat])
+    assert np.isfinite(found).all()
+    assert found[0] == found[1] == pytest.approx(0.0, abs=1e-3)

@@ -19,14 +19,13 @@ from scripted_search import (
 )
 
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.designer.interface import DesignRequest, given_reward
+from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
 from eureka_agent.journal.entries import IterationEnded, IterationStarted, Notice
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.records import Diagnosis, Finding, Operator, Proposal, Verdict
+from eureka_agent.records import Finding, Operator, Proposal, Verdict
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.search.search import SearchFailedError, first_error
-from eureka_agent.search.seeing import RunAnalyst
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.trial import Trial, TrialRequest
 
@@ -236,31 +235,6 @@ async def test_a_sequential_designer_knows_the_proposals_before_its_own(make_run
     ]
 
 
-async def test_a_proposal_is_trained_while_a_sequential_designer_thinks_about_the_next(
-    make_run: MakeRun,
-) -> None:
-    first_in_training = asyncio.Event()
-
-    class WaitingDesigner(ScriptedDesigner):
-        async def propose(self, request: DesignRequest) -> Proposal:
-            proposal = await super().propose(request)
-            if len(self.requests) == 2:
-                await first_in_training.wait()
-            return proposal
-
-    class TellingTrials(TableTrials):
-        async def run(self, request: TrialRequest) -> Trial:
-            first_in_training.set()
-            return await super().run(request)
-
-    run = make_run(iterations=1, samples=2)
-    designer = WaitingDesigner([reward(1), reward(2)])
-    trials = TellingTrials({reward(1): 1.0, reward(2): 2.0})
-    async with asyncio.timeout(10):
-        trained = await ScriptedSearch(run, designer, trials).engine.generations()
-    assert [attempt.id for attempt in trained] == ["1-02", "1-01"]
-
-
 async def test_a_concurrent_designer_is_asked_for_all_at_once_and_told_of_no_siblings(
     make_run: MakeRun,
 ) -> None:
@@ -310,15 +284,6 @@ async def test_a_designer_that_cannot_go_on_ends_the_search_with_what_is_trained
     finals = {training.name for training in again.archive.trainings()}
     assert finals == {"2-01", "3-02", "human", "sparse"}
     assert run_report(again).remarks == ()
-
-
-@pytest.mark.parametrize("concurrent", [False, True])
-async def test_a_designer_that_never_could_fails_the_search_with_its_own_words(
-    make_run: MakeRun, concurrent: bool
-) -> None:
-    designer = Unreachable([], 0, concurrent=concurrent)
-    with pytest.raises(EurekaError, match=r"^the model is gone\n"):
-        await ScriptedSearch(make_run(samples=2), designer, TableTrials({})).engine.generations()
 
 
 class EndlessTrials(TableTrials):
@@ -399,25 +364,6 @@ async def test_a_reviewer_and_a_second_answer_that_cannot_be_had_lose_nothing(
         f"{name} goes on without a review: the reviewer is gone" for name in ("1-01", "1-03")
     ]
     assert {training.name for training in run.archive.trainings()} == {"1-03", "human", "sparse"}
-
-
-async def test_an_analyst_that_cannot_be_asked_is_done_without() -> None:
-    class Gone:
-        async def analyse(
-            self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis, pictures: object
-        ) -> str:
-            raise LanguageModelError("no key", "")
-
-    told: list[Any] = []
-    empty = dict.fromkeys(("fitness_values", "episode_length_values", "components", "findings"), ())
-    diagnosis = Diagnosis.model_validate({"fitness": 1.0, "text": "", **empty})
-    gone: Any = Gone()
-    run: Any = None  # nothing is drawn of it
-    analyst = RunAnalyst(gone, run, None, told.append)
-    assert await analyst.analyse("1-01", given_reward(""), diagnosis) == ""
-    assert [event.text for event in told] == [
-        "the designer is told of 1-01 without an analysis: no key"
-    ]
 
 
 async def test_a_generation_that_comes_to_nothing_leads_to_the_finals_of_what_there_is(

@@ -10,12 +10,10 @@ from outcomes import make_outcome
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import Notice
 from eureka_agent.journal.progress import TrainingEnded
 from eureka_agent.journal.state import RunState
 from eureka_agent.rewards import baseline
-from eureka_agent.search.assembly import keeping_best
 from eureka_agent.search.final import keep_best
 from eureka_agent.search.seeds import final_seeds
 from eureka_agent.search.summary import best_attempt
@@ -271,16 +269,6 @@ async def test_a_video_stays_as_long_as_its_policy_is_the_best(make_run: MakeRun
     assert all(video.is_file() for video in videos)
     keep_best(run, second, ())
     assert not any(video.exists() for video in videos)
-
-
-async def test_a_search_that_fails_in_the_end_leaves_its_best(make_run: MakeRun) -> None:
-    run = make_run(iterations=1, samples=4, finalists=0)
-    search = four_proposals(run, USUAL)
-    await search.engine.generations()
-    with pytest.raises(EurekaError, match="the wall went away"), keeping_best(run):
-        raise EurekaError("the wall went away")
-    assert (run.folder / "best/reward.py").read_text() == reward(2)
-    assert (run.folder / "best/policy.safetensors").read_text().startswith("policy of 1-02@")
 
 
 async def test_a_final_killed_between_two_seeds_is_finished_with_the_one_that_is_missing(

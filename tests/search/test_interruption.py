@@ -26,16 +26,8 @@ from eureka_agent.search.seeds import derive_seed, final_seeds
 
 MakeRun = Callable[..., Run]
 
-SETTINGS = {
-    "iterations": 2,
-    "samples": 2,
-    "revisions": 1,
-    "retry_rounds": 1,
-    "confirm": 1,
-    "confirm_seeds": 2,
-    "finalists": 2,
-    "final_seeds": 2,
-}
+SETTINGS = {"iterations": 2, "samples": 2, "revisions": 1, "retry_rounds": 1}
+SETTINGS |= {"confirm": 1, "confirm_seeds": 2, "finalists": 2, "final_seeds": 2}
 SCRIPT = [IMPORTING, reward(1), reward(2), MISSPELT, reward(4), reward(5)]
 MENDED = {IMPORTING: "import sys\n", MISSPELT: reward(3)}
 TABLE: dict[str | tuple[str, int], float | str] = {
@@ -157,22 +149,3 @@ async def test_killed_and_resumed_it_ends_the_same_and_does_nothing_twice(
     )
     assert fuse.calls["propose"] == 6 - sum(attempt.revision == 0 for attempt in attempts)
     assert fuse.calls["revise"] == 2 - sum(attempt.revision == 1 for attempt in attempts)
-
-
-async def test_a_resumed_search_asks_the_designer_what_it_would_have_asked(
-    make_run: MakeRun,
-) -> None:
-    whole = search_with(make_run(**SETTINGS), Fuse())
-    await whole.see_through()
-    seeds = {attempt.id: attempt.seed for attempt in whole.run.archive.attempts()}
-    for proposed in (0, 3, 5):
-        run = make_run(**SETTINGS)
-        try:
-            await search_with(run, Fuse("propose", proposed + 1)).see_through()
-        except* Killed:
-            assert sum(attempt.revision == 0 for attempt in run.archive.attempts()) == proposed
-        resumed = search_with(open_run(run.folder), Fuse())
-        await resumed.see_through()
-        assert resumed.designer.requests == whole.designer.requests[proposed:]
-        made = resumed.run.archive.attempts()
-        assert {attempt.id: attempt.seed for attempt in made} == seeds

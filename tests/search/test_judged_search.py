@@ -16,13 +16,12 @@ import pytest
 from model_server import Asked, HttpFailure, ModelServer, Reply
 from PIL import Image
 from test_refinement import ANOTHER, LEAVE, scripted
-from test_refinement_with_a_model import Reading
-from test_seeing import DRAW, copied
+from test_refinement_with_a_model import DRAW, Reading, copied
 
 from eureka_agent.analysis.standing import comparisons_of_model, preferences_of, what_ranks
-from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.archive.run_folder import Run
 from eureka_agent.cli.refine import _list
-from eureka_agent.errors import EurekaError, SettingsError
+from eureka_agent.errors import SettingsError
 from eureka_agent.feedback_records import Comparison, Grade
 from eureka_agent.journal.entries import BaseEntry, Notice
 from eureka_agent.llm.interface import LanguageModelError
@@ -40,17 +39,8 @@ from eureka_agent.web.run_page import run_page
 pytestmark = pytest.mark.slow
 QUESTION = "Which colour has the square"
 ORDER = "Which one does the task better?"
-SMALL = {
-    "iterations": 2,
-    "samples": 3,
-    "env_steps": 2048,
-    "num_envs": 16,
-    "workers": 1,
-    "evaluation_episodes": 4,
-    "video": False,
-    "reviewer": "off",
-    "analyst": "off",
-}
+SMALL = {"iterations": 2, "samples": 3, "env_steps": 2048, "num_envs": 16, "workers": 1}
+SMALL |= {"evaluation_episodes": 4, "video": False, "reviewer": "off", "analyst": "off"}
 ROW = 24 + 24 + 192
 """Height of an episode: its title, the times, the pictures."""
 
@@ -269,13 +259,6 @@ async def test_a_replayed_search_is_judged_again_for_nothing(
         await searcher.start(model=["replay:cartpole"], judge="auto", base_url=None)
 
 
-async def test_a_server_that_takes_no_pictures_is_named(searcher: Searcher, judge: Judge) -> None:
-    searcher.server.answers = [HttpFailure(400, "image_url is not supported by this model")]
-    with pytest.raises(LanguageModelError, match="image_url is not supported") as caught:
-        await searcher.start()
-    assert "--fitness judged needs a model that takes pictures" in caught.value.hint
-
-
 async def test_a_person_goes_on_and_is_told_how_far_the_model_agrees(
     searcher: Searcher, judge: Judge, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -332,18 +315,3 @@ async def test_a_person_goes_on_and_is_told_how_far_the_model_agrees(
     report = run_report(run)
     for page in (markdown(report), run_page(report), (run.folder / "report.html").read_text()):
         assert said in page
-
-
-async def test_only_a_run_with_a_judge_is_ranked_by_one(searcher: Searcher, judge: Judge) -> None:
-    run = await searcher.start(iterations=1, fitness="chosen", judge="auto")
-    assert judge.colours == 0
-
-    async def ask(refinement: Refinement) -> None:
-        with pytest.raises(EurekaError, match="no model judges") as caught:
-            refinement.say({"kind": "judge", "by": "model"})
-        assert "--fitness judged" in caught.value.hint
-        refinement.say(LEAVE)
-
-    await resume(run.folder, searcher, person=scripted(ask))
-    assert open_run(run.folder, reading=True).archive.facts.feedback[-1].feedback.kind == "judge"
-    assert not judge.asked

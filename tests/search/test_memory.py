@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scripted_search import (
-    IMPORTING,
     Fuse,
     Killed,
     ScriptedDesigner,
@@ -25,7 +22,7 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.memory import Memory
 from eureka_agent.journal.entries import Planned
 from eureka_agent.records import Attempt, Operator, Stage
-from eureka_agent.search.memory import MOST_KNOWN_EPISODES, RunMemory
+from eureka_agent.search.memory import RunMemory
 
 MakeRun = Callable[..., Run]
 MakeAttempt = Callable[..., Attempt]
@@ -75,14 +72,6 @@ async def test_a_repeat_goes_back_to_the_designer_and_is_not_trained(make_run: M
         attempt.reason for attempt in run.archive.attempts() if attempt.stage is Stage.REJECTED
     ]
     assert [reason[:31] for reason in reasons] == ["N501 the same reward as 1-01 up", "N501 the same reward as 1-01", "N501 the same reward as 1-02-r2"]  # fmt: skip
-
-
-async def test_what_the_critic_refused_may_be_proposed_again(make_run: MakeRun) -> None:
-    """Its findings say more than that it is a repeat."""
-    run = make_run(iterations=1, samples=3, revisions=0)
-    designer = ScriptedDesigner([IMPORTING, IMPORTING, reward(1)])
-    await ScriptedSearch(run, designer, TableTrials({reward(1): 1.0})).engine.generations()
-    assert [attempt.reason[:4] for attempt in run.archive.attempts()] == ["A201", "A201", ""]
 
 
 async def test_proposals_made_at_once_are_compared_with_earlier_generations_alone(
@@ -207,18 +196,3 @@ def test_files_that_are_gone_or_broken_are_left_out(run: Run, make_attempt: Make
     (run.folder / "attempts/1-04/trajectories.npz").unlink()
     (run.folder / "attempts/1-05/trajectories.npz").write_bytes(b"PK\x03\x04")
     assert RunMemory(run, in_order=True).before(1, 0).episodes == ()
-
-
-def test_of_many_attempts_a_spread_over_fitness_is_kept(
-    make_run: MakeRun, make_attempt: MakeAttempt, tmp_path: Path
-) -> None:
-    run = make_run(iterations=2, samples=100)
-    for sample in range(100):
-        attempt = make_attempt(0, sample, float(sample))
-        store_attempt(run.archive, attempt)
-        write_episodes(run, attempt.id, worst=[0.0], best=[float(sample)])
-    episodes = RunMemory(run, in_order=True).before(1, 0).episodes
-    best = [each.fitness["best"] for each in episodes]
-    assert len(best) == MOST_KNOWN_EPISODES
-    assert (best[0], best[-1]) == (0.0, 99.0)
-    assert max(after - before for before, after in itertools.pairwise(best)) <= 2.0

@@ -21,7 +21,6 @@ from eureka_agent.journal.entries import (
     RunStarted,
 )
 from eureka_agent.records import Attempt, RunStatus
-from eureka_agent.report.follow import Follower
 from eureka_agent.search.pruning import prune, prune_plan, remove_leftovers
 
 MakeRun = Callable[..., Run]
@@ -118,15 +117,6 @@ def test_a_run_in_which_somebody_compared_attempts_keeps_them_all(copied: Comman
     said = Comparison(first="1-01", second="1-02", grade=1)
     run.archive.append(FeedbackGiven(who="you", feedback=said))
     assert prune_plan(folder).files == ()
-
-
-@pytest.mark.slow
-def test_a_view_that_follows_a_pruned_run_sees_how_it_ended(copied: CommandLine) -> None:
-    folder = copied.run_folder()
-    prune(prune_plan(folder))
-    seen: list[object] = []
-    assert not Follower(folder, seen.append).poll()
-    assert [each.status for each in seen if isinstance(each, RunEnded)] == [RunStatus.FINISHED]
 
 
 def begin(run: Run) -> None:

@@ -45,23 +45,11 @@ MakeRun = Callable[..., Run]
 
 MASS = ParameterSpec(name="mass", default=1.0, low=0.5, high=2.0, doc="factor on the mass")
 SAFE = {"mass": (0.5, 2.0)}
-SETTINGS = {
-    "iterations": 1,
-    "samples": 2,
-    "finalists": 1,
-    "final_seeds": 2,
-    "baselines": False,
-    "randomise": 2,
-    "evaluation_episodes": 8,
-    "scoring_episodes": 2,
-}
+SETTINGS = {"iterations": 1, "samples": 2, "finalists": 1, "final_seeds": 2, "randomise": 2}
+SETTINGS |= {"baselines": False, "evaluation_episodes": 8, "scoring_episodes": 2}
 SCRIPT = [reward(1), reward(2)]
-TABLE: dict[str | tuple[str, int], float | str] = {
-    reward(1): 2.0,
-    reward(2): 7.0,
-    reward(100): 6.0,
-    reward(200): 1.0,
-}
+TABLE: dict[str | tuple[str, int], float | str] = {reward(1): 2.0, reward(2): 7.0}
+TABLE |= {reward(100): 6.0, reward(200): 1.0}
 SEEDS = final_seeds(2)
 # mean over the safe ranges: to choose by, and from other draws
 OVER_RANGES = {"": (3.0, 3.5), "d1": (4.0, 9.0), "d2": (5.0, 2.0)}
@@ -342,15 +330,6 @@ async def test_without_a_model_that_answers_the_offline_ones_are_taken(make_run:
     assert [each.proposal.reward.author for each in under(run).values()] == ["offline", "offline"]
     (notice,) = [each for each in entries if isinstance(each, Notice)]
     assert notice.text == "2 distributions are the offline designer's: the money is spent"
-
-
-async def test_without_finals_the_search_training_is_the_control(make_run: MakeRun) -> None:
-    run, fuse = make_run(**{**SETTINGS, "finalists": 0}), Fuse()
-    search, trials, _ = search_with(run, fuse)
-    await search.see_through()
-    winner = winner_of(run)
-    assert trained(trials) == [("1-02+d1", winner.seed), ("1-02+d2", winner.seed)]
-    assert [each.seed for each in winner.range_scores] == [winner.seed]
 
 
 async def test_where_training_gained_nothing_it_ends(

@@ -28,22 +28,46 @@ DISTRIBUTIONS = """Mass matters.
 ```"""
 
 
-def test_a_search_without_a_model(eureka: CommandLine) -> None:
-    run = eureka.json(*SMALL, "--randomise", "1")
+def test_a_search_by_a_model_and_without(eureka: CommandLine) -> None:
+    """The model writes one distribution of two, so the other one is the offline designer's."""
+    eureka.environment["OPENAI_API_KEY"] = "sk-test"
+
+    def answer(asked: Asked) -> Reply:
+        is_order = "Propose 2 distributions" in asked.turns[0][1]
+        again = len(asked.turns) > 1
+        text = "No more." if again else DISTRIBUTIONS if is_order else f"```python\n{REWARD}```"
+        return Reply(text=text, prompt_tokens=900, completion_tokens=90)
+
+    with ModelServer(answer) as server:
+        model = ("--model", "openai/test", "--base-url", server.base_url, "--reviewer", "off")
+        run = eureka.json(*SMALL, "--randomise", "2", *model)
     found = run["randomisation"]
-    assert [each["name"] for each in found["distributions"]] == [found["best"]] == ["d1"]
+    first, second = found["distributions"]
+    assert (first["author"], second["author"]) == ("openai/test", "offline")
+    assert first["notes"] == ["pole_mass=0.8..9 was clipped to the safe range 0.3..5"]
+    assert first["curriculum"] == [
+        {"begins": 0.0, "parameters": {}},
+        {"begins": 0.5, "parameters": {"pole_mass": [0.8, 5.0]}},
+    ]
+    ledger = eureka.json("show", run["folder"], "--cost")
+    requests = {each["role"]: each["requests"] for each in ledger["by_role"]}
+    assert requests == {"designer": 1, "randomiser": 2}
     assert {each["name"] for each in found["prior"]["parameters"]} == {
         *("cart_mass", "pole_mass", "motor_strength", "wheel_friction", "action_delay")
     }
-    assert (run["cost"]["trainings"], run["cost"]["randomised_trainings"]) == (3, 1)
+    assert (run["cost"]["trainings"], run["cost"]["randomised_trainings"]) == (4, 2)
     assert [score["name"] for score in run["finalists"]] == [run["best"]["id"]]
     folder = Path(run["folder"])
-    assert json.loads((folder / "randomised" / "distribution.json").read_text())["name"] == "d1"
+    assert (
+        json.loads((folder / "randomised" / "distribution.json").read_text())["name"]
+        == found["best"]
+    )
     assert "## Under other parameters" in (folder / "report.md").read_text()
     exported = Path(eureka.json("export", "latest", "randomised")["folder"])
     assert exported == folder / "export" / "randomised"
     readme = (exported / "README.md").read_text()
-    low, high = found["distributions"][0]["curriculum"][-1]["parameters"]["pole_mass"]
+    best = first if found["best"] == "d1" else second
+    low, high = best["curriculum"][-1]["parameters"]["pole_mass"]
     assert f"pole_mass={low:g}..{high:g}" in readme
     means = [
         each["mean"]
@@ -56,41 +80,10 @@ def test_a_search_without_a_model(eureka: CommandLine) -> None:
     )
     short = ("--episode", "0", "--seconds", "0.2", "--size", "128x96")
     filmed = eureka.json("video", "latest", "randomised", *short)
-    name = f"{run['best']['id']}+d1"
+    name = f"{run['best']['id']}+{found['best']}"
     assert [each["policy"] for each in filmed["episodes"]] == [f"attempt {name}"]
-    assert [each["id"] for each in run["attempts"]] == [run["best"]["id"], name]
     shown = eureka.json("show", "latest", name)
     assert (shown["operator"], shown["parents"]) == ("randomise", [run["best"]["id"]])
-
-
-@pytest.mark.in_turns(1)
-def test_a_model_proposes_distributions(
-    eureka: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    eureka.environment["OPENAI_API_KEY"] = "sk-test"
-
-    def answer(asked: Asked) -> Reply:
-        is_order = "Propose 2 distributions" in asked.turns[0][1]
-        again = len(asked.turns) > 1
-        text = "No more." if again else DISTRIBUTIONS if is_order else f"```python\n{REWARD}```"
-        return Reply(text=text, prompt_tokens=900, completion_tokens=90)
-
-    with ModelServer(answer) as server:
-        model = ("--model", "openai/test", "--base-url", server.base_url, "--reviewer", "off")
-        run = eureka.json(*SMALL, "--randomise", "2", *model)
-    first, second = run["randomisation"]["distributions"]
-    assert (first["author"], second["author"]) == ("openai/test", "offline")
-    assert first["notes"] == ["pole_mass=0.8..9 was clipped to the safe range 0.3..5"]
-    assert first["curriculum"] == [
-        {"begins": 0.0, "parameters": {}},
-        {"begins": 0.5, "parameters": {"pole_mass": [0.8, 5.0]}},
-    ]
-    ledger = eureka.json("show", run["folder"], "--cost")
-    assert {each["role"]: each["requests"] for each in ledger["by_role"]} == {
-        "designer": 1,
-        "randomiser": 2,
-    }
-
     scored = eureka.json(
         *("evaluate", run["folder"], "randomised", "--parameters", "pole_mass=2"),
         *("--episodes", "2"),

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import pytest
-from rung_trials import RungTrials
+from rung_trials import RUNGS, RungTrials
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward, rows
 
 from eureka_agent.archive.artefacts import attempt_folder
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import BaseEntry
 from eureka_agent.records import Finding, Stage
 from eureka_agent.rewards import RewardSpecification
@@ -21,17 +20,7 @@ from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
 
-# 10 iterations of 10 × 10 steps with a checkpoint after each: rungs at 400 and 700 env steps
-SETTINGS = {
-    "iterations": 1,
-    "samples": 4,
-    "rungs": (0.4, 0.7),
-    "confirm": 0,
-    "finalists": 0,
-    "env_steps": 1000,
-    "num_envs": 10,
-    "horizon": 10,
-}
+SETTINGS = {**RUNGS, "iterations": 1, "samples": 4}
 FITNESS = {reward(1): 10.0, reward(2): 10.0, reward(3): 9.0, reward(4): 8.9, reward(20): 8.95}
 SCRIPT = [reward(weight) for weight in (1, 2, 3, 4)]
 ROWS = [
@@ -157,20 +146,6 @@ async def test_a_rejection_ends_a_training_that_goes_on(make_run: MakeRun) -> No
         ).engine.generations()
     assert rows(run) == ROWS
     assert ended == ["1-02"]
-
-
-async def test_an_error_of_the_training_does_not_wait_for_the_review(make_run: MakeRun) -> None:
-    class Full(RungTrials):
-        async def run(self, request: TrialRequest) -> Trial:
-            raise RunFolderError("the disk is full", "make room")
-
-    run, reviewer = make_run(**SETTINGS), LateReviewer()  # it never answers
-    designer = ScriptedDesigner(SCRIPT, concurrent=True)
-    with pytest.raises(RunFolderError, match="the disk is full"):
-        async with asyncio.timeout(10):
-            await ScriptedSearch(
-                run, designer, Full(FITNESS), reviewer=reviewer
-            ).engine.generations()
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from outcomes import make_outcome
+from planned_attempts import planned
 
-from eureka_agent.records import FinalTraining
-from eureka_agent.search.scoring import human_normalized, score, score_table
+from eureka_agent.records import Attempt, FinalTraining, Operator, Stage, TaskDescription
+from eureka_agent.search.attempt_training import rung_env_steps
+from eureka_agent.search.lineage import changes, seed_spread
+from eureka_agent.search.scoring import evaluation_lines, human_normalized, score, score_table
 from eureka_agent.search.seeds import derive_seed, final_seeds
+from eureka_agent.settings import SearchSettings
 
 
 def training(name: str, seed: int, fitness: float | None, cached: bool = False) -> FinalTraining:
@@ -122,3 +128,93 @@ def test_a_finalist_that_got_fewer_seeds_stands_below_all_that_have_more() -> No
         "1-01",
         "1-04",
     ]
+
+
+def test_an_evaluation_names_unit_spread_and_threshold(description: TaskDescription) -> None:
+    task = description.model_copy(
+        update={"fitness_unit": "s", "success_fitness": 7.0, "max_episode_length": 500}
+    )
+    summary: dict[str, Any] = {"episodes": 256, "mean": 8.76, "std": 0.25, "unit": "s"}
+    summary |= {"success_rate": 0.98, "mean_length": 499.6, "ended_by": {"time": 250, "fell": 6}}
+    lines = evaluation_lines(summary, task, "")
+    assert lines == {
+        "fitness": "8.76 ± 0.25 s over 256 episodes (± is the deviation between episodes, not"
+        " between seeds)",
+        "measures": task.fitness_doc,
+        "solved": "98% of the episodes (fitness of 7.00 s or more)",
+        "length": "500 of 500 steps on average; ended by: time 250, fell 6",
+    }
+    alone = {**summary, "std": None, "episodes": 1, "unit": "1", "success_rate": None}
+    lines = evaluation_lines(alone, task, "")
+    assert lines["fitness"] == "8.76 over 1 episode"
+    assert "solved" not in lines
+
+
+# 10 updates of 100 env steps, a checkpoint after each
+SETTINGS = SearchSettings(env="cart", env_steps=1000, num_envs=10, horizon=10, checkpoints=10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "env_steps"),
+    [
+        ({"rungs": (0.3, 0.5)}, (300, 500)),
+        ({"rungs": (0.5, 0.3)}, (300, 500)),
+        ({"rungs": (0.25,)}, (300,)),
+        ({"rungs": (0.5, 0.45)}, (500,)),
+        ({"rungs": (0.95,)}, ()),
+        ({"rungs": ()}, ()),
+        ({"rungs": (0.3, 0.5), "checkpoints": 1}, ()),
+        # checkpoints after 4, 7 and 10 updates
+        ({"rungs": (0.4, 0.5), "checkpoints": 3}, (400, 700)),
+        # of three updates 0.7 is after the second
+        ({"rungs": (0.7,), "env_steps": 300}, ()),
+    ],
+)
+def test_a_rung_is_the_next_checkpoint(
+    settings: dict[str, Any], env_steps: tuple[int, ...]
+) -> None:
+    assert rung_env_steps(SETTINGS.model_copy(update=settings)) == env_steps
+
+
+def reward(gain: float) -> str:
+    return (
+        f"GAIN = {gain}\n\ndef compute_reward(position):\n    pull = GAIN * position\n    return"
+        " pull, {'pull': pull}\n"
+    )
+
+
+def test_a_child_is_told_with_its_change_and_both_fitnesses() -> None:
+    first = planned(1, 0, 24.1, source=reward(1.0))
+    better = planned(2, 0, 26.0, Operator.IMPROVE, ["1-0"], source=reward(2.0))
+    broken = planned(2, 2, None, Operator.IMPROVE, ["1-0"], source=reward(8.0))
+    refused = planned(2, 3, None, Operator.IMPROVE, ["1-0"], stage=Stage.REJECTED)
+    crossed = planned(2, 4, 30.0, Operator.CROSSOVER, ["9-9", "1-0"])
+    history = [first, better, broken, refused, crossed]
+    assert changes(first, history) == (
+        "2-2, made from 1-0: GAIN 1 → 8: fitness 24.1 → its training failed: ",
+        "2-0, made from 1-0: GAIN 1 → 2: fitness 24.1 → 26 (one training against one training)",
+    )
+    assert changes(better, history) == (
+        (
+            "2-0 itself, made from 1-0: GAIN 1 → 2: fitness 24.1 → 26 (one training against one"
+            " training)"
+        ),
+    )
+
+
+def test_the_spread_between_seeds_is_pooled() -> None:
+    once = planned(1, 0, 7.0)
+    assert seed_spread([once]) is None
+
+    def repeated(fitness: float, *others: float) -> Attempt:
+        attempt = planned(1, 1, fitness)
+        repeats = [
+            {"iteration": 0, "seed": 1, "outcome": planned(1, 2, other).outcome} for other in others
+        ]
+        return Attempt.model_validate(attempt.model_dump() | {"repeats": repeats})
+
+    # squares 2 · 1 about 3 with one degree of freedom, and 2 · 4 about 4 with two (2, 4, 6): (2 +
+    # 8) / 3
+    assert seed_spread([once, repeated(2.0, 4.0), repeated(2.0, 4.0, 6.0)]) == pytest.approx(
+        (10 / 3) ** 0.5
+    )

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import CommandLine
 
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.fleet.fleet import Machine
 from eureka_agent.sandbox.bubblewrap_wall import unavailable_reason
+from eureka_agent.sandbox.process_wall import ProcessWall
+from eureka_agent.search.deadline import SearchContext
+from eureka_agent.search.session import start
 
 pytestmark = pytest.mark.slow
 Arguments = Callable[..., tuple[str, ...]]
@@ -39,15 +46,12 @@ def numbers(run: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "wall",
     [
-        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.in_turns(0)]),
+        pytest.param("docker", marks=pytest.mark.docker),
         pytest.param(
             "bubblewrap",
-            marks=[
-                pytest.mark.in_turns(1),
-                pytest.mark.skipif(
-                    bool(unavailable_reason()), reason="bubblewrap does not work here"
-                ),
-            ],
+            marks=pytest.mark.skipif(
+                bool(unavailable_reason()), reason="bubblewrap does not work here"
+            ),
         ),
     ],
 )
@@ -91,3 +95,42 @@ def test_the_containers_of_a_killed_driver_are_removed_by_later_commands(
         eureka("runs")
     assert containers() == []
     engine.close()
+
+
+def settings(puck: Path, seed: int, env_steps: int) -> dict[str, Any]:
+    small = {"iterations": 2, "samples": 2, "finalists": 1, "final_seeds": 1, "workers": 1}
+    return {"env": str(puck), "seed": seed, "env_steps": env_steps, "num_envs": 16, **small}
+
+
+async def search(values: dict[str, Any], machine: Machine | None = None) -> Run:
+    context = SearchContext(machine)
+    return await start(values, None, ["eureka", "search"], lambda entry: None, context=context)
+
+
+def numbers_fleet(run: Run) -> list[tuple[object, ...]]:
+    """All that a search found, without wall times and folders."""
+    attempts = [
+        (each.id, each.stage, each.proposal.reward.source, each.seed, each.fitness_per_seed)
+        for each in run.archive.attempts()
+    ]
+    finals = sorted(
+        (each.name, each.seed, None if each.outcome is None else each.outcome.fitness)
+        for each in run.archive.trainings()
+    )
+    return [*attempts, *finals]
+
+
+async def test_two_searches_find_what_each_finds_alone(
+    puck: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EUREKA_RUNS", str(tmp_path / "shared"))
+    # one worker for two populations: they take turns
+    both = settings(puck, 1, 4096), settings(puck, 2, 2048)
+    async with Machine(ProcessWall(), tmp_path / "workers", workers=1) as machine:
+        together = await asyncio.gather(*(search(values, machine) for values in both))
+    monkeypatch.setenv("EUREKA_RUNS", str(tmp_path / "alone"))
+    for values, run in zip(both, together, strict=True):
+        found = numbers_fleet(run)
+        assert sum(row[1] == "trained" for row in found) >= 2
+        assert found == numbers_fleet(await search(values))
+    assert not list((tmp_path / "workers").rglob("worker-*"))

@@ -4,6 +4,8 @@ repository."""
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import signal
 import sqlite3
 import time
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import CommandLine
+from command_line import CommandLine, wait_for
 
 pytestmark = pytest.mark.slow
 Arguments = Callable[..., tuple[str, ...]]
@@ -50,37 +52,17 @@ def test_a_search_ends_with_scores_over_seeds_and_its_artefacts(
     folder = Path(unbroken["folder"])
     if not folder.is_absolute():
         folder = shared_eureka.folder / folder
-    for name in (
-        "settings.yaml",
-        "environment.json",
-        "report.md",
-        "report.html",
-        "log.txt",
-        "best/reward.py",
-        "best/policy.safetensors",
-    ):
+    written = ("settings.yaml", "environment.json", "report.md", "report.html", "log.txt")
+    for name in (*written, "best/reward.py", "best/policy.safetensors"):
         assert (folder / name).stat().st_size > 0, name
     log = (folder / "log.txt").read_text()
-    assert (
-        0
-        < log.index("fitness is the metric")
-        < log.index("uses of the sentence: ")
-        < log.index("iteration 1 of")
-    )
+    told = ("fitness is the metric", "uses of the sentence: ", "iteration 1 of")
+    assert sorted(map(log.index, told)) == [log.index(each) for each in told]
     trained = [entry["id"] for entry in unbroken["attempts"] if entry["stage"] == "trained"]
-    for name in (
-        "reward.py",
-        "prompt.md",
-        "reply.md",
-        "verdict.json",
-        "curves.csv",
-        "diagnosis.md",
-        "policy.safetensors",
-        "trajectories.npz",
-    ):
-        assert all(
-            (folder / "attempts" / attempt / name).stat().st_size > 0 for attempt in trained
-        ), name
+    written = ("reward.py", "prompt.md", "reply.md", "verdict.json", "curves.csv", "diagnosis.md")
+    for name in (*written, "policy.safetensors", "trajectories.npz"):
+        places = (folder / "attempts" / attempt / name for attempt in trained)
+        assert all(place.stat().st_size > 0 for place in places), name
     assert not (folder / ".workers").exists()
 
 
@@ -89,13 +71,6 @@ def test_the_same_seed_gives_the_same_attempts_with_the_same_fitness(
     unbroken: dict[str, Any], eureka: CommandLine, small: Arguments
 ) -> None:
     assert table(eureka.json(*small())) == table(unbroken)
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 120.0
-    while not condition():
-        assert time.monotonic() < deadline, f"no {what} within two minutes"
-        time.sleep(0.02)
 
 
 def trained_in(runs: Path) -> int:
@@ -119,16 +94,11 @@ def without_repeats(entry: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in entry.items() if key not in ("fitness", "trainings")}
 
 
-@pytest.mark.parametrize("trained", [1])
 def test_a_killed_search_resumes_with_nothing_lost_and_nothing_trained_twice(
-    unbroken: dict[str, Any], eureka: CommandLine, small: Arguments, trained: int
+    unbroken: dict[str, Any], eureka: CommandLine, small: Arguments
 ) -> None:
     process = eureka.popen(*small())
-    wait_for(
-        lambda: trained_in(eureka.folder / "runs") >= trained or process.poll() is not None,
-        "trained attempt",
-    )
-    assert process.poll() is None, process.communicate()
+    wait_for(lambda: trained_in(eureka.folder / "runs") >= 1, process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     folder = eureka.run_folder()
@@ -148,14 +118,13 @@ def test_a_killed_search_resumes_with_nothing_lost_and_nothing_trained_twice(
     resumed = eureka.json("show", str(folder))
     assert table(resumed) == table(unbroken)
     after = {entry["id"]: entry for entry in resumed["attempts"]}
-    assert len(before) >= trained
+    assert before
     for attempt, entry in before.items():
         assert after[attempt]["trainings"][: len(entry["trainings"])] == entry["trainings"]
         assert without_repeats(after[attempt]) == without_repeats(entry)
     assert {each: (each / "policy.safetensors").stat().st_mtime_ns for each in folders} == policies
-    assert (folder / "log.txt").read_text().count(
-        "uses of the sentence: "
-    ) == 1  # it was read before the training began
+    # it was read before the training began
+    assert (folder / "log.txt").read_text().count("uses of the sentence: ") == 1
 
 
 def workers_of(folder: Path) -> list[int]:
@@ -200,10 +169,7 @@ def test_interrupting_stops_cleanly_and_says_how_to_resume(
     )
     search = (*search, "--confirm", "0")
     process = eureka.popen(*search, "--snapshot-interval", "0.1")
-    wait_for(
-        lambda: bool(saved_states(eureka.folder / "runs")) or process.poll() is not None,
-        "state of a training",
-    )
+    wait_for(lambda: saved_states(eureka.folder / "runs"), process)
     process.send_signal(signal.SIGINT)
     output, errors = process.communicate(timeout=30)
     assert process.returncode == 130
@@ -214,7 +180,10 @@ def test_interrupting_stops_cleanly_and_says_how_to_resume(
         or f"eureka resume {folder}" in output
     )
     assert eureka.json("show", str(folder))["status"] == "stopped"
-    wait_for(lambda: not workers_of(eureka.folder), "end of the workers")
+    deadline = time.monotonic() + 60.0
+    while workers_of(eureka.folder):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     assert (folder / "report.md").is_file()
     assert "saving the trainings under way" in (folder / "log.txt").read_text()
     saved = saved_states(eureka.folder / "runs")
@@ -226,36 +195,26 @@ def test_interrupting_stops_cleanly_and_says_how_to_resume(
     assert table(resumed) == table(eureka.json(*search))
 
 
-def test_a_second_search_takes_the_baselines_from_the_first(
-    unbroken: dict[str, Any], shared_eureka: CommandLine, small: Arguments
-) -> None:
-    second = shared_eureka.json(*small(seed=2))
-    assert second["human"]["cached"]
-    assert second["sparse"]["cached"]
-    assert second["human"]["fitness_per_seed"] == unbroken["human"]["fitness_per_seed"]
-
-
-def test_a_run_is_evaluated_again_from_its_folder(
-    unbroken: dict[str, Any], shared_eureka: CommandLine
-) -> None:
-    scored = shared_eureka.json("evaluate", unbroken["run"], "--episodes", "16", "--seed", "3")
-    assert scored["episodes"] == 16
-    assert 0.0 <= scored["mean"] <= 5.0  # an episode has 50 steps of 0.1 s
-    assert scored == shared_eureka.json(
-        "evaluate", unbroken["run"], "--episodes", "16", "--seed", "3"
+def test_a_killed_search_goes_on_in_mid_training(eureka: CommandLine, small: Arguments) -> None:
+    search = (
+        *small(),
+        *["--env-steps", "49152", "--workers", "1", "--iterations", "1", "--samples", "2"],
     )
-    one = shared_eureka("evaluate", unbroken["run"], "--episodes", "1")  # which has no spread
-    assert " over 1 episode\n" in one
-    assert "±" not in one
-    asked = shared_eureka("evaluate", unbroken["run"], "--parameters", "mass=2", status=2)
-    assert "the environment has no parameter 'mass' (given: mass=2)" in asked
+    search = (*search, *["--finalists", "0", "--confirm", "0", "--snapshot-interval", "0.1"])
+    process = eureka.popen(*search)
+    wait_for(lambda: len(saved_states(eureka.folder / "runs")) >= 2, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    folder = eureka.run_folder()
+    assert eureka("resume", str(folder)).count(" goes on at ") >= 2
+    resumed = eureka.json("show", str(folder))
+    assert resumed["attempts"] == eureka.json(*search)["attempts"]
+    assert not (folder / ".snapshots").exists()
 
 
 def test_a_changed_environment_is_not_resumed(
     eureka: CommandLine, small: Arguments, puck: Path, tmp_path: Path
 ) -> None:
-    import shutil
-
     copy = tmp_path / "puck"
     shutil.copytree(puck, copy)
     flags = [
@@ -294,9 +253,8 @@ def test_a_persons_own_reward_is_trained_and_scored(eureka: CommandLine, puck: P
         "train", "mine.py", "--env", str(puck), "--final-seeds", "1", "--no-baselines"
     )
     assert [entry["stage"] for entry in run["attempts"]] == ["trained"]
-    assert (
-        run["best"]["mean"] > 1.0
-    )  # of 5 s; standing still at a random place gives 5 s x 0.2 / 3.0 = 0.33 s
+    # of 5 s; standing still at a random place gives 5 s x 0.2 / 3.0 = 0.33 s
+    assert run["best"]["mean"] > 1.0
 
 
 def test_a_persons_broken_reward_is_one_clear_error(eureka: CommandLine, puck: Path) -> None:
@@ -306,11 +264,60 @@ def test_a_persons_broken_reward_is_one_clear_error(eureka: CommandLine, puck: P
     process = eureka.popen("train", "broken.py", "--env", str(puck))
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert (
-        "broken.py:1:20 C303 unknown variable 'puck_positoin': did you mean 'puck_position'?"
-        in output
-    )
+    fault = "broken.py:1:20 C303 unknown variable 'puck_positoin': did you mean 'puck_position'?"
+    assert fault in output
     assert "Traceback" not in errors
-    assert not list(
-        (eureka.folder / "runs").glob("*/archive.sqlite")
-    )  # nothing that would be the latest run
+    # nothing that would be the latest run
+    assert not list((eureka.folder / "runs").glob("*/archive.sqlite"))
+
+
+@pytest.fixture
+def tiny(puck: Path) -> tuple[str, ...]:
+    """Arguments of the smallest search."""
+    flags = ("--iterations", "1", "--samples", "2", "--finalists", "0", "--env-steps", "1024")
+    return ("search", "bring the puck to the middle", "--env", str(puck), *flags)
+
+
+def test_a_search_goes_on_when_its_reader_has_gone(
+    eureka: CommandLine, tiny: tuple[str, ...]
+) -> None:
+    process = eureka.popen(*tiny)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()  # as `| head -1` does
+    errors = process.stderr.read()
+    assert process.wait(timeout=120) == 0, errors
+    assert errors == ""
+    shown = eureka.json("show", "latest")
+    assert shown["status"] == "finished"
+    # the log has the end, which nobody could be shown
+    assert "run finished" in (eureka.run_folder() / "log.txt").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def spaced(tmp_path: Path) -> CommandLine:
+    """Runs in a folder whose name a shell would take apart, and rich for markup and for too
+    long."""
+    folder = tmp_path / f"my [bold]runs {'x' * 80}"
+    folder.mkdir()
+    eureka = CommandLine(folder)
+    eureka.environment["COLUMNS"] = "60"
+    return eureka
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM])
+def test_a_stopped_search_says_how_to_go_on_in_a_line_to_paste(
+    spaced: CommandLine, small: Arguments, number: signal.Signals
+) -> None:
+    process = spaced.popen(*small())
+    deadline = time.monotonic() + 60.0
+    while not list((spaced.folder / "runs").glob("*/log.txt")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(number)
+    output, errors = process.communicate(timeout=30)
+    assert process.returncode == 130, errors
+    (line,) = [line for line in output.splitlines() if line.startswith("Stopped.")]
+    assert shlex.split(line.partition(":")[2]) == ["eureka", "resume", str(spaced.run_folder())]
+    assert spaced.json("show", str(spaced.run_folder()))["status"] == "stopped"

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import io
-import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.memory import normalized
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.designer.offline.designer import OfflineDesigner
-from eureka_agent.journal.entries import Notice
 from eureka_agent.records import Operator, TaskDescription
-from eureka_agent.report.live import LiveView
 from eureka_agent.search.sentence import (
     agrees,
     comparison,
@@ -134,14 +129,6 @@ def test_a_report_has_what_the_offline_designer_did_not_understand(
     assert run_report(make_run(**settings)).not_understood == clauses
 
 
-def test_a_written_fitness_measures_the_words_themselves() -> None:
-    written = built_in("ant/run").model_copy(
-        update={"fitness_author": "openai/some", "fitness_doc": "seconds of waving"}
-    )
-    assert comparison("wave one leg", written) is None
-    assert comparison("wave one leg", built_in("ant/run")) is not None
-
-
 def test_another_task_of_a_persons_own_folder_is_offered(tmp_path: Path) -> None:
     (tmp_path / "tasks").mkdir()
     (tmp_path / "env.py").write_text('"""A crane."""\nDEFAULT_TASK = "lift"\n')
@@ -189,16 +176,6 @@ def test_a_sentence_that_it_cannot_read_leaves_the_task_alone(sentence: str) -> 
     assert normalized(first) == normalized(second)
 
 
-def test_gymnasiums_own_tasks_are_not_compared_with_ours() -> None:
-    words = {
-        "environment": "gymnasium:BipedalWalker-v3",
-        "sentence": "solve bipedal walker: earn as much of the environment's own reward as possible",
-        "fitness_doc": "return of an episode: the sum of the rewards of BipedalWalker-v3 itself",
-    }
-    walker = built_in("ant/run").model_copy(update={"doc": "A walker.", **words})
-    assert comparison("walk forward on two legs", walker) is None
-
-
 def test_a_key_is_named_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
@@ -207,35 +184,6 @@ def test_a_key_is_named_and_never_shown(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("OPENAI_API_KEY", " ")
     assert "--base-url" in how_to_name_a_model()
     assert "is set" not in how_to_name_a_model()
-
-
-def test_it_stands_above_the_live_view_in_full() -> None:
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=40, height=20, color_system=None)
-    note = comparison("spin the pole round and round", built_in("cartpole/balance"))
-    assert note is not None
-    with LiveView(console, lambda: 0.0) as view:
-        view(note)
-        view(Notice(text="a passing remark"))
-    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\r", "", out.getvalue())
-    # each word whole, in order and once: the view itself cuts a notice off at the width of 40
-    assert note.text in " ".join(shown.split())
-
-
-@pytest.mark.parametrize(
-    ("sentence", "reference", "unused"),
-    [
-        ("hover 5 m beside the walls", "quadcopter/hover", "'5 m'"),
-        ("run forward 2 times", "ant/run", "'2'"),
-        ("run at 2 m/s", "hopper/run", ""),
-    ],
-)
-def test_numbers_that_no_term_has_are_among_the_words_not_used(
-    sentence: str, reference: str, unused: str
-) -> None:
-    _, _, said = words_used(sentence, built_in(reference)).text.partition("not used: ")
-    assert said.split(".")[0].endswith(unused)
-    assert bool(re.search(r"\d", said.split(". A language")[0])) == bool(unused)
 
 
 def test_what_the_source_alone_shows_is_told_before_anything_is_trained() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import gc
 import time
 from collections.abc import Callable
 from typing import Any
@@ -8,13 +10,16 @@ import pytest
 
 from eureka_agent.archive.artefacts import HTML_REPORT, REPORT
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import SettingsError
-from eureka_agent.journal.entries import RunEnded
+from eureka_agent.fleet.devices import CPU, Hardware
+from eureka_agent.journal.entries import Notice, RunEnded, RunStarted
 from eureka_agent.journal.progress import RequestEnded, RequestStarted
-from eureka_agent.records import Cost, FinalTraining, RunStatus, TaskDescription
+from eureka_agent.records import Cost, RunStatus, TaskDescription
+from eureka_agent.search.assembly import SAVING_SECONDS, saving_when_stopped
 from eureka_agent.search.preparation import effective_settings
 from eureka_agent.search.recorder import Recorder, end_run
-from eureka_agent.search.summary import run_cost
+from eureka_agent.search.session import moved_devices
 
 
 def test_a_person_overrides_the_task_and_the_task_the_defaults(
@@ -26,12 +31,6 @@ def test_a_person_overrides_the_task_and_the_task_the_defaults(
     settings = effective_settings({"learning_rate": 5e-4, "seed": 3}, described, "cpu")
     assert (settings.env_steps, settings.num_envs, settings.horizon) == (10_000, 16, 64)
     assert (settings.learning_rate, settings.seed) == (5e-4, 3)
-
-
-def test_the_environment_is_the_one_that_was_found(description: TaskDescription) -> None:
-    described = description.model_copy(update={"environment": "/somewhere/cart", "task": "centre"})
-    settings = effective_settings({"env": "cart"}, described, "cpu")
-    assert (settings.env, settings.task) == ("/somewhere/cart", "centre")
 
 
 def test_choices_have_no_standard_deviation(description: TaskDescription) -> None:
@@ -82,12 +81,122 @@ def test_the_time_of_a_reply_outlives_a_kill(
     assert open_run(run.folder).seconds == 50.0
 
 
-def test_finals_and_baselines_that_started_again_are_counted() -> None:
-    trainings = [
-        FinalTraining(name="human", seed=1, outcome=None, retries=1),
-        FinalTraining(name="1-01", seed=1, outcome=None, retries=2),
-        FinalTraining(
-            name="sparse", seed=1, outcome=None, retries=1, cached=True
-        ),  # of another run
-    ]
-    assert run_cost((), trainings).final_restarts == 3
+MakeRun = Callable[..., Run]
+
+
+def told(run: Run, hardware: Hardware) -> list[Notice]:
+    """Notices when the run begins, or goes on, on this hardware."""
+    before = run.archive.state.devices
+    run.archive.append(
+        RunStarted(
+            run_name=run.name,
+            description=run.description,
+            sentence=run.sentence,
+            settings=run.settings,
+            wall="process",
+            designer="offline",
+            devices=" and ".join(hardware.names),
+        )
+    )
+    return moved_devices(run, before[-1], hardware.kind) if before else []
+
+
+def test_another_kind_of_device_is_warned_of_and_drops_saved_states(make_run: MakeRun) -> None:
+    run = make_run()
+    told(run, Hardware(("cuda:0", "cuda:1")))
+    store = SnapshotStore(run.folder)
+    store.put_points("1-01@7", ())
+    store.state_path("1-01@7").write_bytes(b"state")
+    told(run, Hardware(("cuda:1",)))  # the same kind
+    assert store.state_path("1-01@7").exists()
+    (warning,) = told(run, CPU)
+    assert warning.level == "warning"
+    assert "trained on cuda:1 before" in warning.text
+    assert not store.state_path("1-01@7").exists()
+    assert run.archive.state.devices == ("cuda:0 and cuda:1", "cuda:1", "cpu")
+
+
+class Pool:
+    """Stands for a pool whose workers take their time."""
+
+    busy = True
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+        self.saved = asyncio.Event()
+
+    async def save(self, timeout_s: float) -> None:
+        self.asked.append(timeout_s)
+        await self.saved.wait()
+
+
+class Work:
+    """Never ends, and tells of its end."""
+
+    def __init__(self) -> None:
+        self.began, self.ended = asyncio.Event(), False
+
+    async def __call__(self) -> None:
+        self.began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended = True
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_the_trainings_end_when_they_are_saved_or_at_once_when_asked_again(
+    again: bool,
+) -> None:
+    pool, work, told = Pool(), Work(), list[Any]()
+    place: Any = pool
+    running = asyncio.create_task(saving_when_stopped(work(), place, told.append))
+    await work.began.wait()
+    running.cancel()
+    while not pool.asked:
+        await asyncio.sleep(0)
+    assert (pool.asked, work.ended) == ([SAVING_SECONDS], False)
+    assert "Ctrl-C again" in told[0].text
+    if again:
+        running.cancel()
+    else:
+        pool.saved.set()
+    async with asyncio.timeout(5):
+        await asyncio.wait({running})
+    assert running.cancelled()
+    assert work.ended
+
+
+async def test_an_error_of_the_work_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def work() -> None:
+        raise ValueError("a defect")
+
+    pool: Any = Pool()
+    with pytest.raises(ValueError, match="a defect"):
+        await saving_when_stopped(work(), pool, lambda event: None)
+    assert pool.asked == []
+
+
+async def test_an_error_on_the_way_to_the_end_is_no_traceback_of_an_abandoned_task() -> None:
+    told: list[dict[str, Any]] = []
+    loop = asyncio.get_running_loop()
+    loop.set_exception_handler(lambda loop, context: told.append(context))
+    began = asyncio.Event()
+
+    async def work() -> None:
+        try:
+            began.set()
+            await asyncio.Event().wait()
+        finally:
+            raise ValueError("no room for a request")
+
+    pool: Any = Pool()
+    pool.busy = False
+    running = asyncio.create_task(saving_when_stopped(work(), pool, lambda event: None))
+    await began.wait()
+    running.cancel()
+    await asyncio.wait({running})
+    assert running.cancelled()
+    del running
+    gc.collect()
+    assert told == []

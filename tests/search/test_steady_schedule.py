@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from rung_trials import Jittery, RungTrials
+from rung_trials import SIZES, Jittery, RungTrials
 from scripted_search import IMPORTING, Fuse, Killed, ScriptedDesigner, ScriptedSearch, reward
 
 from eureka_agent.archive.run_folder import Run, open_run
@@ -19,17 +19,8 @@ from eureka_agent.search.search import SearchFailedError
 from eureka_agent.search.trial import Trial, TrialRequest
 
 MakeRun = Callable[..., Run]
-SETTINGS: dict[str, Any] = {
-    "schedule": "steady",
-    "iterations": 3,
-    "samples": 4,
-    "confirm": 1,
-    "finalists": 0,
-    "revisions": 0,
-    "env_steps": 1000,
-    "num_envs": 10,
-    "horizon": 10,
-}
+SETTINGS: dict[str, Any] = {**SIZES, "schedule": "steady", "iterations": 3, "samples": 4}
+SETTINGS |= {"confirm": 1, "finalists": 0, "revisions": 0}
 SCRIPT = [reward(weight) for weight in range(1, 13)]
 FITNESS = {source: float(number) for number, source in enumerate(SCRIPT, 1)}
 

@@ -16,7 +16,7 @@ from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem, TrainingResult
-from eureka_agent.journal.entries import BaseEntry
+from eureka_agent.journal.entries import BaseEntry, Observer
 from eureka_agent.journal.progress import TrainingEnded
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.seeds import derive_seed
@@ -48,12 +48,22 @@ async def workers(tmp_path: Path) -> AsyncIterator[tuple[LookedAt, Evaluator]]:
     await evaluator.close()
 
 
+def runner(
+    pool: Any, evaluator: Evaluator, store: SnapshotStore, observer: Observer = lambda event: None
+) -> TrialRunner:
+    return TrialRunner(pool, evaluator, store, 8, None, observer, 16)
+
+
+def request_in(folder: Path) -> TrialRequest:
+    return TrialRequest("1-01", "search", given_reward(REWARD), 5, folder / "attempt")
+
+
 async def test_the_policy_that_scores_best_without_noise_is_the_result(
     tmp_path: Path, workers: tuple[LookedAt, Evaluator]
 ) -> None:
     pool, evaluator = workers
-    trials = TrialRunner(pool, evaluator, SnapshotStore(tmp_path), 8, None, lambda event: None, 16)
-    request = TrialRequest("1-01", "search", given_reward(REWARD), 5, tmp_path / "attempt")
+    trials = runner(pool, evaluator, SnapshotStore(tmp_path))
+    request = request_in(tmp_path)
     trial = await trials.run(request)
     assert trial.outcome is not None, trial.failure
 
@@ -93,10 +103,8 @@ async def test_a_policy_that_cannot_be_scored_is_not_chosen(
             return await evaluator.evaluate(policy, *arguments, **options)  # type: ignore[arg-type]
 
     damaging = Damaging(ProcessWall(), "cartpole", "balance", tmp_path / "unused")
-    trials = TrialRunner(pool, damaging, SnapshotStore(tmp_path), 8, None, lambda event: None, 16)
-    trial = await trials.run(
-        TrialRequest("1-01", "search", given_reward(REWARD), 5, tmp_path / "attempt")
-    )
+    trials = runner(pool, damaging, SnapshotStore(tmp_path))
+    trial = await trials.run(request_in(tmp_path))
     assert trial.outcome is not None, trial.failure
     assert pool.result.outcome is not None
     assert trial.outcome.best_checkpoint != pool.result.outcome.best_checkpoint
@@ -106,7 +114,7 @@ async def test_rungs_are_scored_while_the_training_goes_on(
     tmp_path: Path, workers: tuple[LookedAt, Evaluator]
 ) -> None:
     pool, evaluator = workers
-    trials = TrialRunner(pool, evaluator, SnapshotStore(tmp_path), 8, None, lambda event: None, 16)
+    trials = runner(pool, evaluator, SnapshotStore(tmp_path))
     scores: dict[int, float] = {}
 
     async def score_rung(env_steps: int, policy: Path) -> None:
@@ -114,7 +122,7 @@ async def test_rungs_are_scored_while_the_training_goes_on(
         assert evaluation is not None
         scores[env_steps] = evaluation.fitness_mean()
 
-    request = TrialRequest("1-01", "search", given_reward(REWARD), 5, tmp_path / "attempt")
+    request = request_in(tmp_path)
     request = replace(request, rungs=(2048, 6144), score_rung=score_rung)
     trial = await trials.run(request)
     assert trial.outcome is not None, trial.failure
@@ -133,8 +141,8 @@ async def test_a_withdrawn_trial_leaves_no_files(
     pool, evaluator = workers
     told: list[BaseEntry] = []
     store = SnapshotStore(tmp_path)
-    trials = TrialRunner(pool, evaluator, store, 8, None, told.append, 16)
-    request = TrialRequest("1-01", "search", given_reward(REWARD), 5, tmp_path / "attempt")
+    trials = runner(pool, evaluator, store, told.append)
+    request = request_in(tmp_path)
     await trials.run(request)
     (request.folder / "reward.py").write_text(REWARD)
     store.put_points(request.job, ())
@@ -160,12 +168,12 @@ async def test_a_rung_that_comes_again_after_a_restart_is_scored_once(
             return await pool.train(*arguments, **options)  # type: ignore[arg-type]
 
     again = Restarted(ProcessWall(), "cartpole", "balance", SETTINGS, 1, 1, tmp_path / "unused")
-    trials = TrialRunner(again, evaluator, SnapshotStore(tmp_path), 8, None, lambda event: None, 16)
+    trials = runner(again, evaluator, SnapshotStore(tmp_path))
     scored: list[Path] = []
 
     async def score_rung(env_steps: int, policy: Path) -> None:
         scored.append(policy)
 
-    request = TrialRequest("1-01", "search", given_reward(REWARD), 5, tmp_path / "attempt")
+    request = request_in(tmp_path)
     await trials.run(replace(request, rungs=(2048,), score_rung=score_rung))
     assert scored == [tmp_path / "from an earlier process"]

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+import shutil
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import pytest_asyncio
+from policy_files import save_random_policy
+from training_pool import TrainingPool
 
 from eureka_agent.archive.database import Archive
-from eureka_agent.archive.run_folder import Run, list_runs
-from eureka_agent.designer.interface import GivenDesigner, given_reward
-from eureka_agent.errors import SettingsError
+from eureka_agent.archive.run_folder import Run
+from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.interface import given_reward
+from eureka_agent.errors import EurekaError, SettingsError, WorkerFaultError
+from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.evaluator import Evaluator
+from eureka_agent.fleet.jobs import Problem
 from eureka_agent.journal.entries import BaseEntry, Notice, RunCreated
 from eureka_agent.llm.budget import ModelLimits
 from eureka_agent.llm.interface import Completion, CompletionRequest, FinishReason
 from eureka_agent.records import Message, TaskDescription, Verdict, WrittenFitness
+from eureka_agent.rewards import baseline
+from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.models import Models
-from eureka_agent.search.session import start
 from eureka_agent.search.summary import run_report
 from eureka_agent.search.written_fitness import (
     Acceptance,
@@ -26,9 +36,9 @@ from eureka_agent.search.written_fitness import (
     accepted_fitness,
     check_fitness_setting,
     keep_in_run,
-    write_fitness,
 )
-from eureka_agent.settings import SearchSettings
+from eureka_agent.settings import SearchSettings, TrainingSettings
+from eureka_agent.training.evaluation import load_trajectories
 
 FITNESS = WrittenFitness(
     sentence="keep the cart still",
@@ -68,25 +78,6 @@ def test_a_model_and_a_sentence_are_needed(values: dict[str, object], part: str)
     check_fitness_setting(
         settings(fitness="task", **values), None, None
     )  # nothing is to be written
-
-
-def test_a_person_s_own_reward_is_trained_by_the_task_s_metric() -> None:
-    with pytest.raises(SettingsError, match="needs a language model"):
-        check_fitness_setting(settings(), GivenDesigner(given_reward(""), "a file"), confirm)
-
-
-async def test_nothing_is_started_for_settings_that_do_not_go_together(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EUREKA_RUNS", str(tmp_path / "runs"))
-    with pytest.raises(SettingsError, match="nobody is there to accept"):
-        await start(
-            settings().model_dump(include={"fitness", "model", "sentence"}),
-            None,
-            [],
-            lambda event: None,
-        )
-    assert not (tmp_path / "runs").exists()
 
 
 class SlowModel:
@@ -169,18 +160,193 @@ def test_a_run_keeps_its_fitness_and_what_it_took_once(run: Run) -> None:
     assert run_report(run).written_fitness == FITNESS
 
 
-def test_what_is_there_is_not_written_again(run: Run) -> None:
-    write_fitness(run.folder, FITNESS, "by hand")
-    keep_in_run(run)
-    assert json.loads((run.folder / "fitness.json").read_text())["accepted"] == "by hand"
+PROGRESS = WrittenFitness(
+    sentence="bring the puck nearer to the middle",
+    source=(
+        "def compute_reward(puck_position, previous_puck_position, actions):\n"
+        "    nearer = previous_puck_position.abs() - puck_position.abs()\n"
+        "    effort = -0.125 * actions.square().sum(dim=-1)\n"
+        "    return nearer + effort, {'nearer': nearer, 'effort': effort}\n"
+    ),
+    doc="metres nearer to the middle, less the effort",
+    unit="m",
+    reduction="sum",
+    success_fitness=0.5,
+    author="openai/tiny",
+)
+FASTEST = PROGRESS.model_copy(
+    update={
+        "source": (
+            "def compute_reward(puck_velocity):\n    speed = puck_velocity.abs()\n    return speed,"
+            " {'speed': speed}\n"
+        ),
+        "reduction": "max",
+    }
+)
+NOT_FINITE = (
+    "def compute_reward(puck_velocity):\n    value = (puck_velocity - 1e6).log()\n    return value,"
+    " {'value': value}\n"
+)
+RAISES = (
+    "def compute_reward(puck_velocity):\n    value = puck_velocity[puck_velocity > 9.0]\n    return"
+    " value, {'value': value}\n"
+)
+CONSTANT = (
+    "def compute_reward(puck_position):\n    value = 0.0 * puck_position\n    return value,"
+    " {'value': value}\n"
+)
+SETTINGS = TrainingSettings(
+    env_steps=2048, num_envs=8, horizon=32, hidden_sizes=(16,), epochs=1, checkpoints=2
+)
 
 
-def test_a_run_by_the_task_s_own_metric_has_none(make_run: MakeRun) -> None:
-    run = make_run()
-    keep_in_run(run)
-    assert (run.written_fitness, run.fitness_origin) == (None, "")
-    assert not (run.folder / "fitness.json").exists()
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    return save_random_policy(tmp_path / "policy.safetensors", 2, 1, 4)
 
 
-def test_the_drafts_are_no_run(run: Run) -> None:
-    assert list_runs(run.folder.parent) == [run.folder]
+async def evaluated(
+    puck: Path, fitness: WrittenFitness | None, policy: Path, folder: Path
+) -> tuple[list[float], dict[str, dict[str, np.ndarray]]]:
+    """Fitness of two episodes, sorted, and their trajectories: the worst and the best are all that
+    there are."""
+    evaluator = Evaluator(
+        ProcessWall(), Problem(str(puck), "centre", fitness), folder / "evaluator"
+    )
+    try:
+        evaluation = await evaluator.evaluate(policy, 3, 2, folder / "episodes.npz")
+    finally:
+        await evaluator.close()
+    return sorted(episode.fitness for episode in evaluation.episodes), load_trajectories(
+        folder / "episodes.npz"
+    )
+
+
+async def test_scores_are_what_the_trajectories_come_to_by_hand(
+    puck: Path, policy: Path, tmp_path: Path
+) -> None:
+    found, episodes = await evaluated(puck, PROGRESS, policy, tmp_path / "sum")
+    by_hand = []
+    for name in ("worst", "best"):
+        episode = episodes[name]
+        start, end = episode["observations"][0, 0], episode["puck_position"][-1]
+        # the steps' progress adds up to that of the episode, from the state before the first one on
+        by_hand.append(abs(start) - abs(end) - 0.125 * np.square(episode["actions"]).sum())
+    assert by_hand[0] < by_hand[1]
+    assert found == pytest.approx(by_hand, abs=1e-5)
+    found, episodes = await evaluated(puck, FASTEST, policy, tmp_path / "max")
+    assert found == pytest.approx(
+        [np.abs(episodes[name]["puck_velocity"]).max() for name in ("worst", "best")]
+    )
+
+
+@pytest.mark.slow
+async def test_a_training_s_curve_and_sparse_baseline_are_by_the_written_fitness(
+    puck: Path, tmp_path: Path
+) -> None:
+    lazy = (
+        "def compute_reward(actions):\n    lazy = -actions.square().sum(dim=-1)\n    return lazy,"
+        " {'lazy': lazy}\n"
+    )
+    pool = TrainingPool(
+        ProcessWall(), str(puck), "centre", SETTINGS, 2, 1, tmp_path, fitness=PROGRESS
+    )
+    try:
+        own = await pool.train("sparse", baseline(PROGRESS.source), 1)
+        other = await pool.train("lazy", given_reward(lazy), 1)
+    finally:
+        await pool.close()
+    # the reward is the fitness: its mean per step times an episode's length is the fitness, but for
+    # episodes cut at an iteration's ends
+    point = next(point for point in reversed(own.points) if point.fitness is not None)
+    assert point.fitness == pytest.approx(point.reward * (point.episode_length or 0.0), rel=0.35)
+    # the puck's own metric counts seconds and is never below 0
+    values = [point.fitness for point in other.points if point.fitness is not None]
+    assert min(values) < 0.0
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def dry_runner(
+    puck: Path, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[DryRunner]:
+    dry_runner = DryRunner(
+        ProcessWall(),
+        Problem(str(puck), "centre", PROGRESS),
+        tmp_path_factory.mktemp("dry"),
+    )
+    await dry_runner.start()
+    yield dry_runner
+    await dry_runner.close()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_a_worker_tells_of_the_task(dry_runner: DryRunner) -> None:
+    description = dry_runner.description
+    assert description.sentence == "bring the puck nearer to the middle"
+    assert (description.fitness_doc, description.fitness_author) == (PROGRESS.doc, "openai/tiny")
+    assert (description.human_reward, description.sparse_reward) == (
+        None,
+        baseline(PROGRESS.source),
+    )
+    assert description.fingerprint.startswith(f"{description.environment_fingerprint}+")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        (NOT_FINITE, "D305"),
+        (CONSTANT, "D313"),
+        ("def compute_reward(puck):\n    return puck, {'puck': puck}\n", "C303"),
+    ],
+)
+async def test_the_critic_rejects_what_is_no_fitness(
+    dry_runner: DryRunner, source: str, code: str
+) -> None:
+    verdict = await Critic(dry_runner.description, dry_runner).judge(given_reward(source))
+    assert not verdict.accepted
+    assert code in [finding.code for finding in verdict.findings if finding.severity == "error"]
+    assert (
+        await Critic(dry_runner.description, dry_runner).judge(given_reward(PROGRESS.source))
+    ).accepted
+
+
+@pytest.mark.parametrize(
+    ("source", "part"),
+    [
+        (NOT_FINITE, "fitness is NaN or infinite in 1 of 1"),
+        (RAISES, "the written fitness fails: line 3: the total has shape"),
+    ],
+)
+async def test_a_fitness_that_breaks_in_an_evaluation_is_told_and_the_worker_lives_on(
+    puck: Path, policy: Path, tmp_path: Path, source: str, part: str
+) -> None:
+    broken = PROGRESS.model_copy(update={"source": source})
+    evaluator = Evaluator(
+        ProcessWall(), Problem(str(puck), "centre", broken), tmp_path / "evaluator"
+    )
+    try:
+        workers = set()
+        for seed in (1, 2):
+            with pytest.raises(WorkerFaultError) as caught:
+                await evaluator.evaluate(policy, seed, 1)
+            assert part in caught.value.message
+            workers |= {path.name for path in (tmp_path / "evaluator").iterdir()}
+        assert len(workers) == 1
+    finally:
+        await evaluator.close()
+
+
+async def test_a_fitness_that_does_not_fit_the_environment_is_told_when_it_is_opened(
+    puck: Path, tmp_path: Path
+) -> None:
+    foreign = PROGRESS.model_copy(
+        update={"source": "def compute_reward(pole_angle):\n    return pole_angle, {}\n"}
+    )
+    dry_runner = DryRunner(ProcessWall(), Problem(str(puck), None, foreign), tmp_path / "dry")
+    with pytest.raises(EurekaError) as caught:
+        await dry_runner.start()
+    assert caught.value.message.startswith("the written fitness cannot be loaded: ")
+    assert "'pole_angle', which is no variable" in caught.value.message
+    await dry_runner.close()
+    shutil.rmtree(tmp_path / "dry")
