@@ -553,8 +553,7 @@ class Scored(Passing):
 
 
 class RandomisationChanged(OfAttempt):
-    """The prior of the best attempt's policy is known, or distributions are proposed, or the best
-    of them is chosen."""
+    """A step of the search over distributions: prior, proposals, or choice."""
 
     kind: Literal["randomisation-changed"] = "randomisation-changed"
     now: Randomisation

@@ -1,7 +1,4 @@
-"""The journal's entries on work under way: requests to models, and trainings.
-
-Most are of use as long as the run goes on, and change nothing that a later process decides by.
-"""
+"""The journal's entries on work under way, of use as long as the run goes on."""
 
 from __future__ import annotations
 

@@ -117,8 +117,7 @@ class RunState:
         return (self.started or self.began).wall
 
     def open_batches(self) -> dict[str, RequestBatch]:
-        """The batch of each request that may have a reply at the provider, by the request's key;
-        also of those whose reply is stored by now."""
+        """The batch of each request that may have a reply at the provider, by the request's key."""
         return {
             each.key: batch
             for batch in self.batches.values()
@@ -127,8 +126,7 @@ class RunState:
         }
 
     def attempts(self, iteration: int | None = None) -> tuple[Attempt, ...]:
-        """All attempts of the search, or those of one iteration, in the order of iteration, sample,
-        revision."""
+        """All attempts of the search, or of one iteration, by iteration, sample, revision."""
         chosen = (
             each
             for each in self.by_id.values()

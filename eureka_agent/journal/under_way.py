@@ -1,7 +1,4 @@
-"""Work under way in a run: trainings, requests to models, iterations, and the latest notices.
-
-It follows from the entries, like the rest of the state, but a run that is resumed begins it anew.
-"""
+"""Work under way in a run, which follows from the entries; a resumed run begins it anew."""
 
 from __future__ import annotations
 

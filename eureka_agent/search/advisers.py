@@ -94,8 +94,7 @@ def budget_of(
     observer: Observer,
     context: SearchContext = ALONE,
 ) -> Budget:
-    """The run's budget for models, with the prices from its start and what it has spent. A refusal
-    of an earlier process holds as long as the limits behind it do."""
+    """The run's budget for models. An earlier refusal holds as long as the limits behind it do."""
     frozen = {
         name: Price.model_validate(price) for name, price in run.archive.state.began.prices.items()
     }
@@ -133,8 +132,7 @@ def budget_of(
 
 
 def batches_of(run: Run, budget: Budget, observer: Observer) -> RequestBatches | None:
-    """The run's batches of requests, with those of earlier processes; None where there are none
-    and none are asked for."""
+    """The run's batches of requests, with those of earlier processes; None without any."""
     known = run.archive.state.open_batches()
     known = {key: batch for key, batch in known.items() if run.archive.find(key) is None}
     for batch in {batch.id: batch for batch in known.values()}.values():

@@ -50,8 +50,7 @@ SAVING_SECONDS = 5.0
 async def run_assembled(
     run: Run, ready: Preparation, recorder: Recorder, context: SearchContext, person: Person | None
 ) -> None:
-    """Assemble the pieces of a run's search and run it, then write its scores, `best/` and the
-    video."""
+    """Assemble the pieces of a run's search and run it, up to `best/` and the video."""
     settings = run.settings
     deadline = Deadline(run, time_limit(settings), recorder.seconds, recorder, context.time_limit)
     advisers = advisers_of(ready.models, ready.given, run, deadline.is_up, recorder, context)
@@ -173,8 +172,7 @@ def assembled(
 
 @contextmanager
 def keeping_best(run: Run) -> Iterator[None]:
-    """Fill `best/` after the block, even if that fails, so that the run folder has what there
-    is."""
+    """Fill `best/` after the block, even if that fails: the run folder has what there is."""
     try:
         yield
     except EurekaError:
@@ -193,8 +191,7 @@ def _keep_best(run: Run) -> None:
 async def saving_when_stopped(
     work: Coroutine[Any, Any, None], trainings: Trainings, observer: Observer
 ) -> None:
-    """Await the work. On the first cancellation, save the running trainings before they end; on a
-    second one, end at once."""
+    """Await the work. A first cancellation saves the trainings, a second one ends at once."""
     task = asyncio.create_task(work)
     try:
         await asyncio.shield(task)

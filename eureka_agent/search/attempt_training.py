@@ -55,11 +55,8 @@ class AttemptTrainer:
         self._rungs = rung_env_steps(run.settings)
 
     async def train(self, attempt: Attempt, rung_scored: Callable[[], None]) -> Attempt:
-        """Train an attempt while the reviewer reads its reward, since a model is slow and rejects
-        little. A rejection ends the training.
-
-        `rung_scored` is called after a score at a rung is recorded.
-        """
+        """Train an attempt while the reviewer reads its reward; a rejection ends the training.
+        `rung_scored` is called after a score at a rung is recorded."""
         review = asyncio.create_task(self._review(attempt))
         review.add_done_callback(_retrieve_error)
         request = TrialRequest(
@@ -170,12 +167,8 @@ class AttemptTrainer:
         env_steps: int,
         policy: Path,
     ) -> None:
-        """Score a policy at a rung, after its review, so that what is recorded of a rejected
-        attempt does not depend on timing.
-
-        All candidates of a run are scored from the same start states, which makes their comparison
-        sharper.
-        """
+        """Score a policy at a rung, after its review, so that no record depends on timing. All
+        candidates start from the same states, which makes their comparison sharper."""
         settings = self._run.settings
         if env_steps in self._practice:
             path = attempt_folder(self._run.folder, attempt_id) / PRACTICE
@@ -222,20 +215,17 @@ def _retrieve_error(review: asyncio.Task[Attempt]) -> None:
 
 
 PRACTICE_SHARE = 0.2
-"""Part of a training after which episodes are kept: what policies do there, and neither before nor
-at the end, tells most of the credit that a reward gives (benchmarks/LOG.md)."""
+"""Part of a training after which episodes are kept: they tell most there (benchmarks/LOG.md)."""
 PRACTICE_EPISODES = 2
 
 
 def rung_env_steps(settings: SearchSettings) -> tuple[int, ...]:
-    """Env steps at the rungs: the first checkpoints after the given parts of a training, without
-    its last one."""
+    """Env steps at the rungs: the first checkpoints after the given parts, without the last one."""
     return _env_steps_at(settings, settings.rungs)
 
 
 def practice_env_steps(settings: SearchSettings) -> tuple[int, ...]:
-    """Env steps at which episodes of a policy that has only begun to learn are kept; none where no
-    drafts are compared on them."""
+    """Env steps at which episodes for the comparison of drafts are kept, if drafts are compared."""
     return _env_steps_at(settings, (PRACTICE_SHARE,)) if settings.drafts_of_each > 1 else ()
 
 

@@ -22,8 +22,7 @@ from eureka_agent.search.trial import TrialRunner
 
 
 def attempt_id(iteration: int, sample: int, revision: int) -> str:
-    """`2-05`, or `2-05-r1` for its first revision. Iterations and samples count from 0 inside and
-    from 1 in names."""
+    """`2-05`, or `2-05-r1` for its first revision. Names count from 1, all else from 0."""
     return f"{iteration + 1}-{sample + 1:02d}" + (f"-r{revision}" if revision else "")
 
 
@@ -53,8 +52,7 @@ class AttemptRunner:
         return self._propose(iteration, sample, 0, proposal, kept)
 
     async def settle(self, attempt: Attempt, request: DesignRequest) -> Attempt:
-        """Judge the attempt, and revise it until one is accepted or no revision is left. Returns
-        the last revision."""
+        """Judge the attempt, and revise it as often as allowed. Returns the last revision."""
         while True:
             if attempt.proposal.operator is Operator.FRESH:  # also a draft for another operator
                 request = request.from_nothing()
@@ -77,8 +75,7 @@ class AttemptRunner:
         request: DesignRequest,
         rung_scored: Callable[[], None] = lambda: None,
     ) -> Attempt:
-        """Train a settled attempt, and its revision if its review rejects it. `rung_scored` is
-        called after a score at a rung is recorded."""
+        """Train a settled attempt, and its revision if its review rejects it."""
         while attempt.stage is Stage.ACCEPTED:
             attempt = await self.trainer.train(attempt, rung_scored)
             if attempt.stage is not Stage.REJECTED:
@@ -175,11 +172,7 @@ def failures(attempts: Sequence[Attempt]) -> list[Attempt]:
 
 def to_confirm(attempts: Sequence[Attempt], count: int) -> list[str]:
     """Ids of those among the `count` best that have one training, best first; none for a single
-    attempt.
-
-    They are ranked by the plain mean, since a high fitness from a single training needs
-    confirmation most.
-    """
+    attempt. The plain mean ranks: a high fitness from one training needs confirmation most."""
     known = by_fitness(attempts)
     if len(known) < 2:
         return []

@@ -1,5 +1,4 @@
-"""What a person sees of a run between two generations: clips from the same start states, the best
-attempts, and what they said."""
+"""Clips, best attempts and feedback: a run as a person sees it between two generations."""
 
 from __future__ import annotations
 
@@ -68,8 +67,7 @@ def best_name(run: Run) -> str:
 
 
 def newest(state: RunState) -> list[Attempt]:
-    """Trained attempts of the last generation that has any, in their order, but for those whose
-    policies were pruned."""
+    """Trained attempts of the last generation that has any with their policies, in order."""
     trained = [each for each in state.attempts() if each.stage is Stage.TRAINED]
     shown = [each for each in trained if each.id not in state.pruned]
     last = max((each.iteration for each in shown), default=-1)
@@ -109,8 +107,8 @@ def rankable(run: Run, of: str, attempt: str) -> tuple[str, ...]:
 
 
 def next_pair(run: Run) -> tuple[str, str] | None:
-    """The pair whose comparison tells most, in an order that depends on the number of choices
-    alone; None for fewer than two attempts that can be shown."""
+    """The pair whose comparison tells most, in an order that follows from the choices; None for
+    fewer than two attempts that can be shown."""
     state = run.archive.state
     found = preferences_of(state.attempts(), state.feedback)
     shown = [name for name in found.names if name not in state.pruned]
@@ -153,8 +151,7 @@ def board(run: Run) -> list[Block]:
 
 
 def said_lines(run: Run) -> dict[int, str]:
-    """What the person said and has not taken back, by its number, oldest first; a wish with its
-    measure in the newest attempts."""
+    """The person's standing feedback by its number, oldest first; a wish with its measure."""
     lines = {}
     for each in run.archive.state.feedback:
         if not isinstance(each.feedback, Judgement):
@@ -166,8 +163,7 @@ def said_lines(run: Run) -> dict[int, str]:
 
 
 def measure_line(run: Run, reading: Reading) -> str:
-    """A reading's measure in words, with its values in the newest and in the best attempt; empty
-    without one."""
+    """A reading's measure, with its values in the newest and the best attempt; may be empty."""
     if reading.measure is None:
         return ""
     latest = (each.id for each in newest(run.archive.state))
@@ -213,8 +209,7 @@ class Clips:
         return CLIP_STARTS * rounds % CLIP_EPISODES
 
     async def of(self, names: Sequence[str]) -> dict[str, Path]:
-        """This round's clips of attempts, those that are missing made side by side. Raises
-        EurekaError where nothing can be drawn."""
+        """This round's clips of attempts. Raises EurekaError where nothing can be drawn."""
         check_trained(names, self._run)
         start = self._start()
         paths = {
@@ -244,8 +239,7 @@ class Clips:
         await maker.film([shown.subject], settings, fingerprint, path, trajectories=states)
 
     async def moment(self, name: str, second: float, panel: int) -> tuple[Clip, str]:
-        """The episode in a panel of an attempt's clip, from 1, and its state at a second, in
-        words. Raises EurekaError."""
+        """The episode in a panel (from 1) of a clip, and its state there. Raises EurekaError."""
         if not (1 <= panel <= CLIP_STARTS and 0.0 <= second <= LATEST_SECOND):
             raise EurekaError(
                 f"second {second:g} of panel {panel} is no place in a clip",

@@ -1,5 +1,4 @@
-"""Design requests: plans, parents with what was learned from them, failures, and the model that
-answers."""
+"""Design requests: plans, parents with what was learned from them, and failures."""
 
 from __future__ import annotations
 
@@ -55,11 +54,8 @@ MEMORY_SHOWN = 3
 
 
 class Briefing:
-    """Plans proposals and turns plans into design requests.
-
-    A plan is recorded with the number of the entries that it was made from. A request depends on
-    the plan and these entries alone, so a resumed run makes the same requests.
-    """
+    """Plans proposals and turns plans into design requests. A request depends on the recorded plan
+    and the entries that this was made from alone, so a resumed run makes the same requests."""
 
     def __init__(
         self,
@@ -71,8 +67,7 @@ class Briefing:
         *,
         refining: Strategy | None = None,
     ) -> None:
-        """`models` are the names of those that share the proposals. `refining` is the strategy from
-        a person's first word on, if it is another one."""
+        """`refining`: the strategy from a person's first word on, if it is another one."""
         self._run = run
         self._observer = observer
         self._strategy = strategy
@@ -81,8 +76,7 @@ class Briefing:
         self._analyst = analyst
 
     def plan(self, iteration: int, samples: range) -> list[Planned]:
-        """The plans for these samples of a generation: the recorded ones, and new ones from the
-        present state."""
+        """Plans for these samples: the recorded ones, and new ones from the present state."""
         archive = self._run.archive
         recorded = archive.state.plans
         known = {
@@ -101,8 +95,7 @@ class Briefing:
     def _plans(
         self, iteration: int, samples: range, state: RunState, seen: int
     ) -> Iterator[Planned]:
-        """Take these samples from the strategy's plan for the whole generation, of which a person's
-        rewards take the first."""
+        """Take these samples from the strategy's plan; a person's rewards take the first."""
         size = self._run.settings.samples
         history = judged(state.attempts(), state.feedback)
         taken = {plan.feedback for plan in state.plans.values() if plan.feedback is not None}
@@ -186,8 +179,7 @@ class Briefing:
     def _memory(
         self, plan: Planned, history: Sequence[Attempt], feedback: Told
     ) -> tuple[ParentSummary, ...]:
-        """The best attempts besides the parents; before them those that meet the last wish with a
-        measure best."""
+        """The best attempts besides the parents, after those that meet the last wish best."""
         best = {each.id: each for each in ranked(history)}
         nearest = (
             list(feedback.measures[max(feedback.measures)].values) if feedback.measures else []
@@ -197,8 +189,7 @@ class Briefing:
         return tuple(map(self._summary, others[:MEMORY_SHOWN]))
 
     def _references(self, plan: Planned, trainings: Sequence[FinalTraining]) -> tuple[Score, ...]:
-        """Scores of the baselines for a model. None in the first generation, where they would
-        depend on earlier runs' caches."""
+        """Scores of the baselines for a model; none in the first generation."""
         if plan.iteration == 0 or not self._models:
             return ()
         shown = [name for name in BASELINES if name != "human" or not self._run.settings.blind]

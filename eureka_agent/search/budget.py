@@ -30,8 +30,7 @@ class SearchBudget:
 
 
 def parse_budget(text: str) -> SearchBudget:
-    """Parse `"90s"`, `"1h30m"` (wall time) or `"500k"`, `"5M"`, `"5000000"` (env steps). Raises
-    SettingsError."""
+    """Parse wall time (`"1h30m"`) or env steps (`"500k"`). Raises SettingsError."""
     word, what = text.strip(), f"the budget is {text!r}"
     seconds = wall_time(text, what, _EXPECTED)
     if seconds is not None:
@@ -45,8 +44,7 @@ def parse_budget(text: str) -> SearchBudget:
 
 
 def wall_time(text: str, what: str, hint: str) -> float | None:
-    """Seconds of `"90s"` or `"1h30m"`; None if it is no wall time. Raises SettingsError with `what`
-    and `hint` if it is out of range."""
+    """Seconds of `"1h30m"`; None for no wall time. Raises SettingsError if it is out of range."""
     found = _TIME.fullmatch(text.strip())
     if found is None or not text.strip():
         return None
@@ -72,8 +70,7 @@ def steps_text(steps: float) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Wall time in the form of a budget, rounded up: to 5 s below two minutes, to minutes below two
-    hours, else to ten minutes."""
+    """Wall time in the form of a budget, rounded up to 5 s, minutes, or ten minutes."""
     if seconds <= 120:
         return f"{5 * math.ceil(seconds / 5)}s"
     minutes = math.ceil(seconds / 60)
@@ -95,8 +92,7 @@ class TimeLimit:
 
 
 def time_limit(settings: SearchSettings) -> TimeLimit | None:
-    """The tighter of `--max-time` and a `--budget` in wall time. Raises SettingsError for one that
-    cannot be read."""
+    """The tighter of `--max-time` and a `--budget` in wall time. Raises SettingsError."""
     limits = []
     if (
         settings.budget is not None
@@ -111,8 +107,7 @@ def time_limit(settings: SearchSettings) -> TimeLimit | None:
 
 
 def outage_limit(settings: SearchSettings) -> float:
-    """Seconds that requests wait for a server that is out; 0 for no wait. Raises SettingsError for
-    an `--outage` that cannot be read."""
+    """Seconds that requests wait for a server that is out, or 0. Raises SettingsError."""
     if settings.outage.strip() in ("off", "0"):
         return 0.0
     return _seconds("outage", settings.outage, "write 10m, 2h or 1h30m, or off for no wait")

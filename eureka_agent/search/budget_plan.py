@@ -27,9 +27,8 @@ MOST_SAMPLES, LEAST_SAMPLES, LEAST_FINAL_SEEDS = 16, 2, 3
 LEAST_BASELINE_SEEDS = 2
 """One seed of a baseline has no spread and so no comparison."""
 _PREFERRED_SAMPLES, _ENOUGH, _ENOUGH_DRAFTED = 8, 5, 12
-"""Samples that are wanted before anything else, and generations before a larger budget goes to more
-samples: five as in Eureka (Ma et al. 2023). With drafts each generation chooses by all trainings
-before it, so small ones find more (benchmarks/LOG.md)."""
+"""Samples that come first, and generations before a larger budget goes to more samples: five as
+in Eureka (Ma et al. 2023), more where drafts are compared (benchmarks/LOG.md)."""
 _REDUCED = ("baselines", "baseline_seeds", "final_seeds", "finalists", "env_steps")
 
 
@@ -78,8 +77,7 @@ async def plan_within(
 def missing_baselines(
     description: TaskDescription, hardware: Hardware, *, own_metric: bool = True
 ) -> Baselines:
-    """Counts the trainings that neither the task's card nor the cache of earlier runs has. Unless
-    it has its `own_metric`, it has no human reward."""
+    """Counts the baselines' trainings that card and cache lack; `own_metric`: the task's counts."""
     known: dict[tuple[int | None, ...], int] = {}
 
     def missing(settings: SearchSettings) -> int:
@@ -106,9 +104,7 @@ def plan(
     """The largest search within the budget, and a sentence on it. Settings that are `given` stay.
 
     Two generations of four with drafts, else one of eight, come first; what they need gives way in
-    the order of `_reductions`. What is left goes to generations, then samples, then generations.
-    Raises SettingsError if nothing fits.
-    """
+    the order of `_reductions`. What is left goes to generations, then samples, then generations."""
 
     def changed(base: SearchSettings, **sizes: int) -> SearchSettings:
         return base.model_copy(update={key: sizes[key] for key in sizes if key not in given})
@@ -142,8 +138,7 @@ def plan(
 
 
 def _reductions(settings: SearchSettings) -> Iterator[dict[str, int | None]]:
-    """Changes of settings, nothing first, in the order in which they give way: baselines, final
-    seeds, finalists, samples, and at last the length of a training, down to a quarter."""
+    """Changes of settings in the order in which they give way, nothing first."""
     yield {}
     for seeds in range(settings.seeds_of_baselines - 1, LEAST_BASELINE_SEEDS - 1, -1):
         yield {"baselines": True, "baseline_seeds": seeds}
@@ -161,8 +156,7 @@ def _reductions(settings: SearchSettings) -> Iterator[dict[str, int | None]]:
 
 
 def _size(settings: SearchSettings) -> str:
-    """`1 generation of 8, 3 finalists from 5 seeds, baselines from 5, 10,000 env steps a
-    training`."""
+    """Such as `1 generation of 8, 3 finalists from 5 seeds, 10,000 env steps a training`."""
     parts = [f"{wording.plural(settings.iterations, 'generation')} of {settings.samples}"]
     if settings.finalists:
         seeds = wording.plural(settings.final_seeds, "seed")

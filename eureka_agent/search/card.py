@@ -65,8 +65,7 @@ def make_card(
     minutes: dict[str, float],
     packages: dict[str, str],
 ) -> Card:
-    """The card that follows from trainings of the baselines. Raises NoCardError where one is
-    missing."""
+    """The card that follows from trainings of the baselines. Raises NoCardError."""
     scores = {name: score(name, trainings) for name in BASELINES}
     for name, found in scores.items():
         if found.mean is None:
@@ -197,9 +196,7 @@ def _minutes(run: Run) -> dict[str, float]:
 def card_for(
     description: TaskDescription, settings: SearchSettings, device: str
 ) -> tuple[Card | None, str]:
-    """The card in the environment's folder, if a search with these settings on this kind of device
-    may take its baselines from it, and a sentence on their origin, empty where none is compared
-    with or there is no card."""
+    """The card from which such a search may take its baselines, and a sentence on their origin."""
     folder = environment_folder(description.environment) or built_in_folder(description.environment)
     card = None if folder is None else read_card(folder, description.task)
     wanted = settings.trains_baselines and settings.iterations and settings.fitness == "task"
@@ -218,8 +215,7 @@ def card_for(
 def why_stale(
     card: Card, description: TaskDescription, settings: SearchSettings, device: str
 ) -> str:
-    """Why a card says nothing of this search's baselines, after "the task's card"; empty where it
-    does."""
+    """Why a card does not hold for this search, after "the task's card"; empty where it does."""
     if card.fingerprint != description.fingerprint:
         return "was measured before the environment's files changed"
     if not card.settings:
@@ -241,8 +237,7 @@ def why_stale(
 
 
 def final_trainings_of(card: Card, env_steps: int) -> list[FinalTraining]:
-    """A card's scores as final trainings, from the seeds that it was measured with: those of a
-    score stand in their order."""
+    """A card's scores as final trainings, from the seeds that it was measured with, in order."""
     found = []
     for name, reward in card.rewards.items():
         ends = reward.ended_by or ({},) * len(reward.fitness)
@@ -269,8 +264,7 @@ def final_trainings_of(card: Card, env_steps: int) -> list[FinalTraining]:
 
 
 def makes_card(description: TaskDescription, settings: SearchSettings, device: str) -> bool:
-    """True for a search whose baselines become the card of a person's own environment, which has
-    none that holds. A card is for the task as it stands, with its own settings."""
+    """True for a search whose baselines become the card of a person's own environment."""
     folder = environment_folder(description.environment)
     wanted = settings.trains_baselines and settings.iterations and settings.fitness == "task"
     own = SearchSettings.model_validate(description.training_on(device))
@@ -282,8 +276,7 @@ def makes_card(description: TaskDescription, settings: SearchSettings, device: s
 
 
 def keep_card(run: Run) -> str:
-    """Write a run's baselines as its environment's card, where it makes one. A sentence on it;
-    empty where nothing is written."""
+    """Write a run's baselines as a card, where it makes one; a sentence on it, else empty."""
     folder = environment_folder(run.description.environment)
     try:
         card = card_of(run)

@@ -1,6 +1,4 @@
-"""The clock of a search: its wall time in advance, from the pace of trainings on this machine. The
-pace is measured for a few seconds, in as many workers as the search has, and kept beside the runs.
-"""
+"""The clock of a search: its wall time in advance, from the measured pace of trainings."""
 
 from __future__ import annotations
 
@@ -45,8 +43,7 @@ REPLY_SECONDS = 20.0
 
 
 class Pace(Record):
-    """Seconds of an update: `alone` in a worker, and `further` for each training beside it, which
-    shares the simulator's batch."""
+    """Seconds of an update: `alone` in a worker, and `further` for each training beside it."""
 
     alone: float
     further: float
@@ -64,8 +61,7 @@ class Capacity(NamedTuple):
 
 
 def plan_capacity(settings: SearchSettings, places: int) -> Capacity:
-    """Slots for a generation and the baselines, on at most one worker for each of `places` cores or
-    GPUs. A steady search repeats its best attempts beside its candidates."""
+    """Slots for a generation and the baselines, on a worker for each of `places` cores or GPUs."""
     made = TrainingCounts.of(settings)
     beside = made.baselines
     if schedule_of(settings) == "steady":
@@ -77,8 +73,7 @@ def plan_capacity(settings: SearchSettings, places: int) -> Capacity:
 
 @dataclass(frozen=True)
 class SearchClock:
-    """Wall times of searches of one task, by their settings: groups of trainings, one after the
-    other, and the waits between them."""
+    """Wall times of searches of one task, by their settings."""
 
     description: TaskDescription
     pace: Pace
@@ -131,8 +126,7 @@ class SearchClock:
         return self.before + self.pace.start_seconds + seconds + video
 
     def _group(self, settings: SearchSettings, trainings: int) -> float:
-        """Seconds of trainings that begin together, in waves where slots are fewer, and of the last
-        wave's scores: the kept policies in one pass, the best of them in another."""
+        """Seconds of trainings that begin together, in waves, and of the last wave's scores."""
         if trainings <= 0:
             return 0.0
         capacity = plan_capacity(settings, self.places)
@@ -162,8 +156,7 @@ SETTINGS_OF_PACE = {"num_envs", "horizon", "hidden_sizes", "activation", "epochs
 MEASURED_SECONDS = 2.5
 """Time over which the env steps of every training are counted. It begins with its first points."""
 _MOST_TRAININGS, _MOST_SLOTS = 64, 8
-"""Most trainings of a measurement, each of which has a process, and most of them in one worker; two
-in a worker at least."""
+"""Most trainings of a measurement, and most of them in one worker; two in a worker at least."""
 _NEVER_ENDING_ENV_STEPS = 10**12
 _ANY_REWARD = """def compute_reward({name}):
     size = {name}.reshape({name}.shape[0], -1).abs().sum(dim=-1)
@@ -193,11 +186,8 @@ async def pace_of(
     anew: bool = False,
     until: float = math.inf,
 ) -> Pace:
-    """The pace of such trainings, from the cache unless `anew`, or measured, of which `observer`
-    gets a notice. `until`: time (`time.monotonic`) after which no measurement begins.
-
-    Raises NotMeasuredError after that, another EurekaError if trainings cannot be started.
-    """
+    """The pace of such trainings, from the cache unless `anew`, or measured; `until`: the time after
+    which no measurement begins. Raises NotMeasuredError after that, and EurekaError."""
     capacity = plan_capacity(settings, hardware.places)
     workers, slots = capacity.workers, capacity.slots
     # a GPU steps all slots at all times, a CPU those in use: a few of them tell the rest, and
@@ -251,11 +241,8 @@ async def pace_of(
 async def measure_speed(
     fleet: Fleet, population: Population, description: TaskDescription, trainings: int
 ) -> tuple[float, float]:
-    """Env steps per second of so many trainings together, with the task's own reward, and seconds
-    until all of them have begun.
-
-    Raises EurekaError if trainings cannot be started or end at once.
-    """
+    """Env steps per second of so many trainings together, and seconds until all have begun. Raises
+    EurekaError if trainings cannot be started or end at once."""
     began, done = time.monotonic(), asyncio.Event()
     marks: dict[str, list[tuple[float, int]]] = {f"speed@{each}": [] for each in range(trainings)}
 

@@ -20,8 +20,7 @@ from eureka_agent.training_counts import TrainingCounts
 
 
 class Deadline:
-    """Decides before every generation whether it would end in time for the final trainings. The
-    decision depends on this machine's speed, so it is recorded, and a resumed run keeps it."""
+    """Decides before every generation whether it would end in time, and records the decision."""
 
     def __init__(
         self,
@@ -31,8 +30,7 @@ class Deadline:
         observer: Observer,
         shared: Callable[[], TimeLimit | None] = lambda: None,
     ) -> None:
-        """`own`: the run's limit, over all its resumptions, and `used_seconds` its wall time so
-        far. `shared`: that of all searches from now on, which may change while they run."""
+        """`shared`: the limit of all searches from now on, which may change while they run."""
         self._run, self._own, self._observer = run, own, observer
         self._used_seconds, self._shared = used_seconds, shared
 
@@ -81,8 +79,7 @@ class Deadline:
         return False
 
     def _seconds_needed(self, iteration: int) -> float:
-        """Wall time of another generation, as long as those so far, the finals and the missing
-        baselines, at the run's env steps a second."""
+        """Wall time of another generation, the finals and the missing baselines, at this speed."""
         archive, settings = self._run.archive, self._run.settings
         attempts, trainings = archive.attempts(), archive.trainings()
         whole, known = settings.steps_of_a_training, tuple(archive.state.by_id.values())

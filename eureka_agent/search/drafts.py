@@ -37,13 +37,9 @@ class ChosenDraft(NamedTuple):
 
 
 class Drafts:
-    """Has a designer make drafts, and takes the one that is expected to improve most on what was
-    trained, by the credit that all of them give to the steps of recorded episodes.
-
-    A fresh draft that is not taken may be in a later generation, when more is known. After a
-    person's feedback there is one draft: what counts then is what the person said, and a fresh
-    draft would not go on from what they liked.
-    """
+    """Has a designer make drafts, and takes the one of which most is expected, by the credit that
+    they give to the steps of recorded episodes. A fresh draft that is not taken may be later. After
+    a person's feedback there is one draft, which goes on from what they liked."""
 
     def __init__(self, run: Run, designer: Designer, critic: Critic, memory: RunMemory) -> None:
         self._run = run
@@ -54,8 +50,7 @@ class Drafts:
         """By source, on the last episodes alone: they grow with every training."""
 
     async def best(self, iteration: int, sample: int, request: DesignRequest) -> ChosenDraft:
-        """The designer's proposal, or the best of several drafts, once there are episodes to
-        compare them on. Raises the designer's errors."""
+        """The designer's proposal, or the best of several drafts. Raises the designer's errors."""
         first = await self._designer.propose(request)
         settings = self._run.settings
         if settings.drafts_of_each == 1 or request.told.leads:
@@ -161,8 +156,7 @@ SLOPE, SLOPE_VARIANCE = 0.2, 0.03
 """Rise with the agreement, per deviation of it, and its variance."""
 LEVEL_VARIANCE = 4.0
 FARTHEST = 2.0
-"""Deviations from the median, of a normal distribution with the same median deviation, to which
-fitness counts: a training that went wrong would make all others look alike."""
+"""Deviations from the median to which fitness counts: an outlier would make the rest look alike."""
 _EQUAL = 1e-9
 _NORMAL = NormalDist()
 
@@ -178,9 +172,8 @@ class Known:
 
 
 def expected_improvements(known: Sequence[Known], drafts: Sequence[Credit]) -> list[float]:
-    """Expected lead of each draft over the known reward of which most is expected, counting what is
-    not better as 0, in units of the fitness; where all known rewards have the same fitness, in no
-    unit. Needs a known reward; all credits are of the same steps."""
+    """Expected lead of each draft over the best known reward, in units of the fitness; what is not
+    better counts as 0. All credits are of the same steps."""
     credits = [*(each.credit for each in known), *drafts]
     agreement = _standardised(np.array([each.alignment for each in credits]))
     fitness = _without_outliers(np.array([each.fitness for each in known]))
@@ -213,8 +206,7 @@ def _mean_above_0(mean: float, deviation: float) -> float:
 
 
 def _distances(credits: Sequence[Credit]) -> Floats:
-    """1 less the mean rank correlation of each pair of credits, as half of a squared distance.
-    Shape: (credits, credits)."""
+    """1 less the mean rank correlation of each pair of credits. Shape: (credits, credits)."""
     ranks = np.array([each.ranks for each in credits]).reshape(len(credits), 3, -1)
     centred = ranks - ranks.mean(axis=2, keepdims=True)
     lengths = np.linalg.norm(centred, axis=2, keepdims=True)
@@ -226,8 +218,7 @@ def _distances(credits: Sequence[Credit]) -> Floats:
 
 
 def _without_outliers(fitness: Floats) -> Floats:
-    """The fitness with what is far from its median drawn near (winsorised); as it is where half of
-    it is equal."""
+    """The fitness, winsorised about its median; as it is where half of it is equal."""
     middle = float(np.median(fitness))
     deviation = float(np.median(np.abs(fitness - middle))) / _NORMAL.inv_cdf(0.75)
     if deviation <= _EQUAL:

@@ -1,8 +1,4 @@
-"""Estimate of a search before it starts: its trainings, wall time, requests and cost.
-
-A worker describes the task once, and trains for some seconds (`clock.py`); both are kept beside the
-runs. The first design request is made and counted.
-"""
+"""Estimate of a search before it starts: its trainings, wall time, requests and cost."""
 
 from __future__ import annotations
 
@@ -79,14 +75,12 @@ _Asked = tuple[SearchSettings, Models | None, Wall, OpenedTask, Hardware]
 
 
 class Estimator:
-    """Estimates searches that share a machine. Baselines that one plan trains, the next ones take
-    from the cache."""
+    """Estimates searches that share a machine, and the baselines of the ones before."""
 
     def __init__(
         self, observer: Observer = lambda entry: None, most_seconds: float = math.inf
     ) -> None:
-        """`observer` gets a notice before anything that takes seconds. No pace is measured later
-        than `most_seconds` after the first one."""
+        """No pace is measured later than `most_seconds` after the first one."""
         self._observer, self._most_seconds = observer, most_seconds
         self._until: float | None = None
         self._stack = AsyncExitStack()
@@ -105,12 +99,8 @@ class Estimator:
         await self._stack.aclose()
 
     async def plan(self, values: Mapping[str, Any], *, timed: bool = True) -> SearchPlan:
-        """The estimate of a search with these settings by name, as `session.start` takes them.
-        Unless `timed`, and where no time is left to measure, it has no wall time, and a budget in
-        wall time chooses nothing.
-
-        Raises the EurekaError that the search would raise before its first training.
-        """
+        """The estimate of a search with these settings, as `session.start` takes them; without wall
+        time unless `timed`, and where no time is left to measure. Raises the errors of that search."""
         values = with_defaults(values)
         asked = await self._asked(values)
         try:
@@ -135,8 +125,7 @@ class Estimator:
         return settings, models, wall, task, hardware
 
     async def _task(self, asked: SearchSettings, wall: Wall) -> OpenedTask:
-        """The task of a search, from the cache or a worker. The files of an environment without a
-        folder (`gymnasium:<id>`) are not in its key."""
+        """The task of a search, from the cache or a worker."""
         key: dict[str, Any] = {"environment": asked.env, "task": asked.task, "wall": wall.name}
         key |= {"files": "", **this_machine()}
         if not asked.env.startswith(GYMNASIUM_PREFIX):
@@ -284,8 +273,7 @@ def _notes_on_models(
 # ── requests to models ────────────────────────────────────────────────────────────────────────────
 
 LATER_TOKENS = 3250
-"""Tokens of parents, curves and failures that a designer's prompt has after the first generation:
-those of 13,000 characters (benchmarks/LOG.md)."""
+"""Tokens of parents, curves and failures in later prompts (benchmarks/LOG.md)."""
 DOUBTED_SHARE = 0.125
 """Part of the proposals that the critic doubts: two of sixteen (docs/field-trial.md)."""
 REPLY_TOKENS = {
@@ -305,8 +293,7 @@ _BESIDE_TOKENS = {
     Role.METRIC: 0,
     Role.RANDOMISER: 375,
 }
-"""Tokens of a role's prompt besides those of a first design request, with the environment and the
-task, which all roles are told."""
+"""Tokens of a role's prompt besides those of a first design request."""
 
 
 class _Counted:
@@ -324,8 +311,7 @@ class _Counted:
 async def count_requests(
     models: Models, settings: SearchSettings, description: TaskDescription
 ) -> list[RoleEstimate]:
-    """Requests by role and model, for all proposals of the search, without revisions and without
-    discounts for repeated prompts. The first design request is made and counted."""
+    """Requests by role and model, without revisions; the first design request is counted."""
     request = DesignRequest(
         description=description,
         sentence=settings.sentence or description.sentence,

@@ -57,11 +57,8 @@ class TrainedPolicy:
 
 
 def trained_policies(run: Run, names: Sequence[str]) -> list[TrainedPolicy]:
-    """The trainings of these names; without names that of the best attempt.
-
-    A name is an attempt's id, `human`, `sparse` or `randomised`, and `@` with a seed for a training
-    from another seed than the first. Raises RunFolderError.
-    """
+    """The trainings of these names: an attempt's id, `human`, `sparse` or `randomised`, perhaps with
+    `@` and a seed; without names that of the best attempt. Raises RunFolderError."""
     if len(names) > MOST_FILMED:
         what = f"{len(names)} trainings are named, expected at most {MOST_FILMED} side by side"
         raise SettingsError(what, "make several videos")

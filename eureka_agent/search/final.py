@@ -47,8 +47,7 @@ BASELINE_PRIORITY = 1
 
 
 class FinalTrainings:
-    """Trains finalists and baselines once per seed, unless the archive or the cache has the
-    training."""
+    """Trains finalists and baselines once per seed, unless archive or cache has the training."""
 
     def __init__(
         self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: Observer
@@ -64,8 +63,7 @@ class FinalTrainings:
         self._card = run.archive.state.began.card
 
     async def baselines(self) -> None:
-        """Train the human and the sparse reward, if the task has them, from the first final seeds,
-        or take their scores from the run's card."""
+        """Train the human and the sparse reward, or take their scores from the run's card."""
         if self._card is not None:
             for training in final_trainings_of(self._card, self._run.settings.steps_of_a_training):
                 if (training.name, training.seed) not in self._run.archive.state.by_training:
@@ -115,8 +113,7 @@ class FinalTrainings:
             self._observer(Notice(text=text, level="warning"))
 
     async def finalists(self, trained: Sequence[Attempt]) -> None:
-        """Train the first of these attempts from fresh seeds, as long as they may win and the best
-        from all; none where fresh seeds would tell nothing."""
+        """Train the first of these attempts from fresh seeds, as long as they may win."""
         why = nothing_told_apart(trained, self._run.description)
         attempts = () if why else trained[: self._run.settings.finalists]
         self._observer(FinalStarted(attempts=tuple(each.id for each in attempts), skipped=why))
@@ -133,8 +130,8 @@ class FinalTrainings:
                             group.create_task(self._train(attempt.id, "final", reward, seed))
 
     def _rounds(self, attempts: Sequence[Attempt]) -> Iterator[Mapping[str, int]]:
-        """Seeds that finalists are to have, round by round: the recorded ones, then new ones, each
-        from what was trained before it. Where a person's strengths rank, all get all seeds."""
+        """Seeds that finalists are to have, round by round, recorded ones first. Where a person's
+        strengths rank, all get all seeds."""
         seeds, ids = len(self._seeds), [each.id for each in attempts]
         if not ids:
             return
@@ -203,8 +200,7 @@ class FinalTrainings:
 
 
 def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> None:
-    """Fill `best/` with the reward, and the policy of the final training nearest to the mean, or of
-    the search without finals; without a policy where that was pruned."""
+    """Fill `best/` with the reward, and the policy of the typical final training, or of the search."""
     folder = inside(run.folder, BEST)
     write_text(folder / REWARD, best.proposal.reward.source)
     policy = attempt_folder(run.folder, best.id) / POLICY
@@ -238,18 +234,18 @@ def typical_training(trainings: Sequence[FinalTraining], name: str) -> FinalTrai
 
 
 LEAST_GAIN = 0.25
-"""Expected gain over the leader, counting what is below it as 0, in deviations between seeds, above
-which a finalist gets another seed (benchmarks/LOG.md)."""
+"""Expected gain over the leader, in deviations between seeds, that earns another seed
+(benchmarks/LOG.md)."""
 
 
 def next_round(
     scores: Mapping[str, Sequence[float]], trained: Mapping[str, int], seeds: int
 ) -> dict[str, int]:
-    """Fresh seeds that finalists are to have after the next round, for those that get any; empty
-    once one has all and no other is likely to beat it.
+    """Fresh seeds that finalists are to have after the next round; empty once one has all and no other
+    is likely to beat it.
 
-    `scores` of all trained rewards by name, at least one of each, in the search and at the end;
-    `trained`: number of fresh seeds of each finalist so far; `seeds` that the winner has.
+    `scores` of all trained rewards by name, in the search and at the end; `trained`: number of fresh
+    seeds of each finalist so far; `seeds` that the winner has.
     """
     names = list(scores)
     found = posterior(list(scores.values()))

@@ -1,7 +1,4 @@
-"""Lineages of attempts: changes, and what they gave.
-
-All functions are pure, so a resumed run tells its designers the same.
-"""
+"""Lineages of attempts, by pure functions: changes, and what they gave."""
 
 from __future__ import annotations
 
@@ -33,8 +30,7 @@ def children_of(parent: str, history: Sequence[Attempt]) -> list[Attempt]:
 
 
 def changes(attempt: Attempt, history: Sequence[Attempt]) -> tuple[str, ...]:
-    """Descriptions of the change from its parent, and to each child, with the fitness before and
-    after."""
+    """Descriptions of the change from its parent, and to each child, with their fitness."""
     known = {each.id: each for each in history}
     made_from = [known[each] for each in attempt.proposal.parents[:1] if each in known]
     return (
@@ -72,9 +68,8 @@ def coverage_so_far(run: Run, state: RunState) -> Coverage | None:
 
 
 def seed_spread(history: Sequence[Attempt], references: Sequence[Score] = ()) -> float | None:
-    """Standard deviation between trainings of one reward, pooled over attempts and baselines; None
-    if nothing was trained twice. A baseline that always comes to the same, such as a sparse reward
-    that never learns, says nothing of the noise of those that do."""
+    """Standard deviation between trainings of one reward, pooled; None if nothing was trained twice. A
+    baseline that always comes to the same says nothing of the noise of the others."""
     trained = [attempt.fitness_per_seed for attempt in history]
     of_baselines = (
         tuple(value for value in score.fitness if value is not None) for score in references

@@ -1,5 +1,4 @@
-"""Memory of a run for the critic, a function of the archive and the reward's place, never of
-timing."""
+"""Memory of a run for the critic: it depends on archive and place, never on timing."""
 
 from __future__ import annotations
 
@@ -18,8 +17,7 @@ from eureka_agent.journal.state import RunState
 from eureka_agent.records import Attempt, Stage
 
 MOST_KNOWN_EPISODES = 64
-"""Most attempts whose episodes are compared with, evenly spread over fitness. It bounds what the
-worker reads."""
+"""Most attempts whose episodes are compared with: it bounds what the worker reads."""
 _PASSED = (Stage.ACCEPTED, Stage.FAILED, Stage.TRAINED)
 """Stages of accepted attempts."""
 _REDUCTIONS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
@@ -31,11 +29,8 @@ _REDUCTIONS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
 
 
 class RunMemory:
-    """Finds the attempts that a reward is compared with.
-
-    They are those that the proposal's plan was made from. If proposals are judged in order, the
-    sources of later ones count too; otherwise their presence would depend on timing.
-    """
+    """Finds the attempts that a reward is compared with: those that the proposal's plan was made from,
+    and with designers that work in order the sources of later ones."""
 
     def __init__(self, run: Run, *, in_order: bool) -> None:
         """With `in_order` each proposal of a round is judged before the next is made."""

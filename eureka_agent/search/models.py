@@ -1,5 +1,4 @@
-"""The language models of a run, from its settings: designers, reviewer, analyst and judge, live or
-replayed."""
+"""The language models of a run, from its settings, live or replayed."""
 
 from __future__ import annotations
 
@@ -62,8 +61,7 @@ class Models:
     temperature: float | None
     reply_tokens: int | None
     review_all: bool = True
-    """True for a reviewer that the user named, which reads every reward. The designer's own model
-    reads those that the critic doubts."""
+    """True for a reviewer that the user named, which does not only read what the critic doubts."""
     replayed: str = ""
     """Name of the replayed recording; empty for live models."""
     recorded_settings: Mapping[str, Any] = field(default_factory=dict)
@@ -93,9 +91,8 @@ class Models:
 def models_of(
     settings: SearchSettings, on_retry: RetryObserver, breakers: Breakers | None = None
 ) -> Models | None:
-    """The models that the settings name; None for the offline designer. Searches in one process may
-    share `breakers`. Raises SettingsError for a model that cannot be had, or not in batches, or a
-    limit that cannot hold."""
+    """The models that the settings name; None for the offline designer. Raises SettingsError for a
+    model that cannot be had, or not in batches, or a limit that cannot hold."""
     if settings.llm_batch and (
         settings.model[0] == "offline" or settings.model[0].startswith(REPLAY)
     ):
@@ -172,8 +169,7 @@ def _live(
 
 
 def _replayed(settings: SearchSettings) -> Models:
-    """Models that answer from a recording, with its settings. They cost nothing, so limits do not
-    apply."""
+    """Models that answer from a recording, with its settings, and cost nothing."""
     recording = find_recording(settings.model[0].removeprefix(REPLAY))
     asked = parse_settings(
         SearchSettings, dict(recording.settings), f"the recording {recording.name!r}"
@@ -201,8 +197,7 @@ def _replayed(settings: SearchSettings) -> Models:
 
 
 def _flags_of(recording: Recording, settings: SearchSettings) -> str:
-    """Flags that give a search the recorded settings where it differs. Fewer generations do not
-    differ."""
+    """Flags that give a search the recorded settings; fewer generations do not differ."""
     given = {**dict(settings), "strategy": strategy_name(settings)}
     differing = {
         name: value
@@ -217,8 +212,7 @@ def _flags_of(recording: Recording, settings: SearchSettings) -> str:
 
 
 def find_recording(word: str) -> Recording:
-    """The recording named by a file, a run, or a name in the package. Raises RunFolderError if
-    there is none."""
+    """The recording named by a file, a run, or a name in the package. Raises RunFolderError."""
     path = Path(word)
     if path.is_file():
         return read_recording(path)

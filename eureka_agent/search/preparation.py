@@ -1,8 +1,4 @@
-"""The preparation of a run: its wall, models, dry runner, devices, settings and fitness.
-
-It trains nothing and makes no run folder. `prepared` is for a new run, `prepared_again` for a
-resumed one.
-"""
+"""The preparation of a run, new or resumed: it trains nothing and makes no run folder."""
 
 from __future__ import annotations
 
@@ -152,10 +148,7 @@ async def prepared(
     confirm: Confirm | None = None,
     context: SearchContext = ALONE,
 ) -> AsyncIterator[Preparation]:
-    """The prepared parts of a new run, until the block ends. See `session.start` for the arguments.
-
-    Raises RewardRejectedError for a given reward that the critic rejects.
-    """
+    """The prepared parts of a new run; for the arguments and errors see `session.start`."""
     began, values = time.monotonic(), with_defaults(values)
     asked = checked(values, given, confirm)
     async with _begun(asked, given, observer, context) as ready:
@@ -206,8 +199,7 @@ async def prepared(
 def checked(
     values: Mapping[str, Any], given: GivenDesigner | None, confirm: Confirm | None
 ) -> SearchSettings:
-    """The settings that the user gave. Raises SettingsError for all that is wrong with them before
-    the task is known."""
+    """The settings that the user gave. Raises SettingsError for what is wrong with them alone."""
     asked = parse_settings(SearchSettings, values, "the settings")
     check_fitness_setting(asked, given, confirm)
     check_judge_setting(asked, given)
@@ -227,8 +219,7 @@ def checked(
 async def prepared_again(
     run: Run, observer: Observer, context: SearchContext = ALONE
 ) -> AsyncIterator[Preparation]:
-    """The prepared parts of a resumed run, until the block ends. Raises EnvironmentLoadError if its
-    environment has changed."""
+    """The prepared parts of a resumed run. Raises EnvironmentLoadError if its environment changed."""
     source = run.archive.state.began.given_source
     given = None if source is None else GivenDesigner(given_reward(source), "the run's own record")
     async with _begun(run.settings, given, observer, context) as ready:
@@ -277,12 +268,8 @@ async def _begun(
 def effective_settings(
     values: Mapping[str, Any], description: TaskDescription, device: str
 ) -> SearchSettings:
-    """The settings of a run: the user's, else the task's for this kind of device, else the
-    defaults.
-
-    Environment and task are stored as they were found, so a resumption from another folder finds
-    them. Raises SettingsError for settings that do not go together.
-    """
+    """The settings of a run: the user's, else the task's for this kind of device, else the defaults;
+    environment and task as they were found. Raises SettingsError."""
     found = {"env": description.environment, "task": description.task}
     settings = parse_settings(
         SearchSettings, {**description.training_on(device), **values, **found}, "the settings"
@@ -295,8 +282,7 @@ def effective_settings(
 def check_randomise(
     settings: SearchSettings, description: TaskDescription, hardware: Hardware | None = None
 ) -> None:
-    """Raise SettingsError where no distributions of parameters can be searched, or not on the
-    hardware."""
+    """Raise SettingsError where distributions of parameters cannot be searched."""
     if not settings.randomise:
         return
     flag = f"--randomise {settings.randomise}"
@@ -365,8 +351,7 @@ def _changed(before: TaskDescription, now: TaskDescription) -> str:
 async def _written_fitness(
     ready: Preparation, confirm: Confirm | None, observer: Observer
 ) -> AcceptedFitness | None:
-    """The fitness that a model wrote and the user accepted, or none at all, if that is asked for;
-    None where the task's own counts."""
+    """The accepted written fitness, or none at all if that is asked for; None: the task's counts."""
     settings, models, dry_runner = ready.settings, ready.models, ready.dry_runner
     if settings.fitness in RANKED_BY:
         sentence = settings.sentence or dry_runner.description.sentence

@@ -1,9 +1,8 @@
 """Pruning of runs: files that nothing needs again, and whole runs.
 
-Files are taken from finished runs alone. The best attempt, the finalists, the baselines and the
-distributions of parameters keep theirs, for videos, exports and scores, and every attempt keeps
-what reports show of it. A run in which somebody compared attempts keeps them all. What is removed
-is in the journal before the first file goes.
+Files are taken from finished runs alone. The best attempt, finalists, baselines and distributions
+keep theirs; a run in which somebody compared attempts keeps all. Each removal is in the journal
+before the first file goes.
 """
 
 from __future__ import annotations
@@ -89,8 +88,7 @@ class PrunePlan:
 
 
 def prune_plan(folder: Path, *, whole: bool = False) -> PrunePlan:
-    """The files of a run that may go, or the run itself if nothing came of it. `whole`: the run,
-    whatever came of it. Raises RunFolderError for a folder that is no run."""
+    """The files of a run that may go, or the run if nothing came of it. Raises RunFolderError."""
     return _plan(folder, whole, untouched="a process works on it" if is_held(folder) else "")
 
 
@@ -144,8 +142,7 @@ def _kept(run: Run) -> set[str]:
 
 
 def prune(plan: PrunePlan) -> PrunePlan:
-    """Remove what a plan names, if it still may go. Returns what was removed. Raises RunFolderError
-    while a process works on the run."""
+    """Remove what a plan names, if it still may go; the removed. Raises RunFolderError."""
     with locked(plan.folder):
         # an empty one may have come to something
         now = _plan(plan.folder, plan.whole == WHOLE)

@@ -1,5 +1,4 @@
-"""Search over distributions of an environment's parameters, for the best reward of a run (Ma et al.
-2024, DrEureka). A distribution is an attempt: it is proposed and trained like any other."""
+"""Search over distributions of an environment's parameters (DrEureka, Ma et al. 2024)."""
 
 from __future__ import annotations
 
@@ -60,8 +59,7 @@ class Scorable:
 
 
 class Randomising:
-    """The phase after the final trainings. All that it decides is recorded before it acts on it, so
-    that a resumed run does nothing twice."""
+    """The phase after the final trainings. Each decision is recorded before it is acted on."""
 
     def __init__(
         self,
@@ -80,8 +78,7 @@ class Randomising:
         self._parameters = run.description.parameters
 
     async def run(self) -> None:
-        """Search for the distribution whose policies do best over the whole safe ranges; does
-        nothing where the settings ask for none."""
+        """Search for the distribution whose policies do best, if one is asked for."""
         wanted = self._run.settings.randomise
         winner = best_attempt(self._run) if wanted else None
         if winner is None:
@@ -111,8 +108,7 @@ class Randomising:
         return final_seeds(settings.final_seeds) if settings.finalists else (winner.seed,)
 
     def _controls(self, winner: Attempt) -> list[Scorable]:
-        """The winner's final trainings, or its search training without finals: they are under the
-        defaults."""
+        """The winner's trainings under the defaults: finals, or that of the search."""
         folder, finals = self._run.folder, self._run.archive.state.by_training
         found: list[tuple[int, Outcome | None, Path]] = []
         for seed in self._seeds(winner):
@@ -129,8 +125,7 @@ class Randomising:
     # ── the prior ─────────────────────────────────────────────────────────────────────────────────
 
     async def _prior(self, winner: Attempt, controls: list[Scorable]) -> Prior | None:
-        """The recorded prior, or one that is measured and recorded. None where nothing follows from
-        it, which is recorded too."""
+        """The prior, measured and recorded once; None where nothing follows from it."""
         prior = self._known(winner).prior
         if prior is None:
             mean = statistics.fmean(each.fitness for each in controls)
@@ -171,8 +166,7 @@ class Randomising:
     async def _fitness(
         self, policy: Path, seed: int, episodes: int, parameters: Distribution
     ) -> list[float]:
-        """Fitness of each episode; empty for a policy that cannot be scored, or has an infinite
-        one."""
+        """Fitness of each episode; empty for a policy without a finite score."""
         evaluation = await self._trials.score(policy, seed, episodes, parameters)
         values = [] if evaluation is None else [each.fitness for each in evaluation.episodes]
         return values if math.isfinite(sum(values)) else []
@@ -180,8 +174,7 @@ class Randomising:
     # ── the distributions ─────────────────────────────────────────────────────────────────────────
 
     async def _propose(self, winner: Attempt, prior: Prior) -> None:
-        """Record as many distributions as the settings ask for, besides the recorded ones, then
-        each as an attempt."""
+        """Record the distributions that are missing, then each as an attempt."""
         known, wanted = self._known(winner).distributions, self._run.settings.randomise
         if (missing := wanted - len(known)) > 0:
             request = DistributionRequest(winner.id, winner.proposal.reward, prior, known, missing)
@@ -243,8 +236,7 @@ class Randomising:
             await self._score(attempt.id, Scorable(seed, outcome, folder))
 
     async def _score(self, name: str, training: Scorable) -> None:
-        """Score a policy under the whole safe ranges, once to choose by and once to report; the
-        draws are the same for all trainings from this seed."""
+        """Score a policy over the safe ranges, once to choose by and once to report."""
         seed, known = training.seed, self._run.archive.state.by_id[name].range_scores
         if any(each.seed == seed for each in known):
             return
@@ -262,8 +254,7 @@ class Randomising:
     # ── the choice ────────────────────────────────────────────────────────────────────────────────
 
     def _choose(self, winner: Attempt) -> None:
-        """Record the best distribution, by the scores that are there to choose by, and fill
-        `randomised/` with the policy nearest to its mean."""
+        """Record the best distribution, and fill `randomised/` with its typical policy."""
         scores = {
             each.id: {score.seed: score.choice.mean for score in each.range_scores if score.choice}
             for each in self._run.archive.state.randomised(winner.id)
@@ -287,8 +278,7 @@ class Randomising:
         return self._run.archive.state.by_id[winner.id].randomisation or Randomisation()
 
     def _change(self, winner: Attempt, **changes: Any) -> None:
-        """Record what is new. `changes`: fields of a `Randomisation`; an end that is not among them
-        is not known any more."""
+        """Record changed fields of a `Randomisation`; an end that is not among them is dropped."""
         before = self._known(winner)
         now = before.model_copy(update={"best": None, "seed": None, "text": "", **changes})
         if now != before:
@@ -296,8 +286,7 @@ class Randomising:
 
 
 def beginning(training: Scorable) -> float | None:
-    """Fitness at the beginning of a training, with exploration noise: over the first episodes of
-    its curve, or its first checkpoint with a fitness where the curve is gone."""
+    """Fitness over the first episodes of a training, or at its first checkpoint without a curve."""
     try:
         curve = read_fitness(training.folder / artefacts.CURVES).fitness
     except RunFolderError:

@@ -78,8 +78,7 @@ def renew_html_report(run: Run) -> None:
 
 
 def has_results(run: Run) -> bool:
-    """True if a run has anything that took time or money: a proposal, a reply, a request in a
-    batch, or a training of its own."""
+    """True if a run has anything that took time or money."""
     archive = run.archive
     return bool(
         archive.attempts()

@@ -1,5 +1,4 @@
-"""A refinement: a person's feedback and decisions are entries of the run's journal, from which the
-search reads them. What a person sees before is in `search/board.py`."""
+"""A refinement: a person's feedback and decisions, as entries that the search reads."""
 
 from __future__ import annotations
 
@@ -51,8 +50,7 @@ class Refinement:
         self.clips = Clips(run, ready)
 
     def say(self, said: Said) -> str:
-        """Record feedback or a decision; the answer to the person. Raises EurekaError for what does
-        not fit the run, RunFolderError where it cannot be stored."""
+        """Record feedback or a decision; the answer. Raises EurekaError for what does not fit."""
         entry = FeedbackGiven(who=_user_name(), feedback=checked(said, self.run))
         before = {each.number: each.feedback for each in self.run.archive.state.feedback}
         self._observer(entry)
@@ -71,8 +69,7 @@ class Refinement:
         return self.say(Withdrawal(of=said[-1])) if said else "there is nothing to take back"
 
     async def read(self, said: Said, correction: str = "") -> Wish:
-        """Have a wish read: the wish with its reading, to be said once the person agrees. A
-        correction of an earlier reading is a part of it. Raises EurekaError, LanguageModelError."""
+        """A wish with its reading, of which a correction is a part. Raises EurekaError."""
         wish, state = checked(said, self.run), self.run.archive.state
         assert isinstance(wish, Wish)
         about = state.by_id.get(wish.attempt or best_name(self.run))
@@ -87,28 +84,24 @@ class Refinement:
         return await self._critic.judge(given_reward(source))
 
     async def give(self, source: str, attempt: str = "") -> tuple[Verdict, str]:
-        """Say a reward of the person's if the critic accepts it: the verdict, and the answer, empty
-        for a rejected one. `attempt`: the one that it changes."""
+        """Say a reward if the critic accepts it: the verdict, and the answer, perhaps empty."""
         edit = checked({"kind": "edit", "attempt": attempt, "source": source}, self.run)
         verdict = await self.verdict(source)
         return verdict, self.say(edit) if verdict.accepted else ""
 
     async def mark(self, attempt: str, second: float, panel: int = 1, note: str = "") -> str:
-        """Say at which second an attempt's clip went wrong; the answer, with the state there.
-        `panel`: place of the start state in the clip, from 1."""
+        """Say at which second of a panel (from 1) a clip went wrong; the answer, with the state."""
         clip, state = await self.clips.moment(attempt, second, panel)
         mark = {"kind": "mark", "clip": clip, "second": second, "note": note, "state": state}
         return f"{self.say(mark)}; {state}"
 
 
 Person = Callable[[Refinement], Awaitable[None]]
-"""Looks at what was trained and says what there is to say, with a decision at the end. A search
-calls it after each generation."""
+"""Says what there is to say, and a decision at the end; called after each generation."""
 
 
 def replayed(entries: Iterable[Recorded]) -> Person:
-    """The person of another run, who says in each generation what was said there. What a search
-    records of itself, such as a model's judgements, is no feedback of a person."""
+    """The person of another run, who says in each generation what was said there."""
     said: dict[int, list[tuple[int, Feedback]]] = defaultdict(list)
     decisions: dict[int, Decision] = {}
     numbers: dict[int, int] = {}

@@ -29,8 +29,7 @@ _ASKED = ("model", "reviewer", "analyst", "analyst_sees", "judge", "temperature"
 
 
 def is_own(run: Run, *, attempts: bool) -> bool:
-    """True for the user's own run, unless its environment lies in the run folder. See `Run.is_own`
-    for `attempts`."""
+    """True for the user's own run, unless its environment lies in the run folder."""
     environment = environment_folder(run.settings.env)
     if environment is not None and environment.is_relative_to(run.folder.resolve()):
         return False
@@ -53,8 +52,7 @@ def check_resumable(run: Run) -> None:
 
 
 def with_changes(run: Run, changes: Mapping[str, Any]) -> SearchSettings:
-    """The run's settings with changes from the command line. Raises SettingsError for a setting
-    that may not change."""
+    """The run's settings with changes. Raises SettingsError for one that may not change."""
     values = {**run.settings.model_dump(mode="json"), **changes}
     changed = parse_settings(SearchSettings, values, THE_FLAGS)
     for name in changes:
@@ -81,11 +79,7 @@ def _why_fixed(name: str) -> str:
 
 
 def record_changes(run: Run) -> list[str]:
-    """Record the settings that differ from the last ones, by flag or by hand, and rewrite
-    settings.yaml.
-
-    Returns descriptions of the changes.
-    """
+    """Record the settings that differ from the last ones; the changes in words."""
     known = run_settings(run.archive.state.began.settings, f"the archive of {run.name!r}")
     last = known.model_dump(mode="json")
     last.update({change.name: change.now for _, change in run.archive.state.changes})

@@ -24,8 +24,7 @@ ProposalTask = asyncio.Task[Attempt | None]
 Ask = Callable[[], Awaitable[None]]
 """Asks a person, whose feedback and decision are entries when it returns."""
 LOOK_AHEAD = 0.25
-"""Share of a generation that a steady search designs in advance, so that a free slot need not wait
-for a designer."""
+"""Share of a generation that a steady search designs in advance, so that no slot waits."""
 
 
 class Generations:
@@ -105,8 +104,7 @@ class Rounds(Generations):
     """Plans a generation when a person has seen the last one and asks for another."""
 
     async def run(self) -> None:
-        """Run generations until the person decides otherwise. One that comes to nothing is told,
-        and the person decides."""
+        """Run generations until the person decides otherwise, also after an empty one."""
         search, ask = self._search, self._search.ask
         assert ask is not None  # the schedule is chosen by it
         while True:
@@ -146,11 +144,8 @@ class Rounds(Generations):
 
 
 class Steady:
-    """Plans a proposal as soon as there is room for it, from all that is known.
-
-    It works on as many candidates at a time as a generation has, and designs a few more while some
-    are past their last rung.
-    """
+    """Plans a proposal as soon as there is room for it: as many at a time as a generation has, and
+    a few more while some are past their last rung."""
 
     def __init__(self, search: Search, group: asyncio.TaskGroup) -> None:
         self._search = search
@@ -231,8 +226,7 @@ class Steady:
         return attempt
 
     def _confirm(self, iteration: int) -> None:
-        """Start repeats of the best attempts that have none, for as many generations as have ended
-        by their number."""
+        """Start repeats of the best attempts that have none, as many as generations would have."""
         search, state = self._search, self._search.run.archive.state
         settings = search.run.settings
         ended = [each for each in state.attempts() if each.stage is Stage.TRAINED]

@@ -40,8 +40,7 @@ def episode_statistics(evaluation: Evaluation, success_fitness: float | None) ->
 
 
 def score(name: str, trainings: Iterable[FinalTraining]) -> Score:
-    """The score of one reward from its final trainings. Failed seeds are listed but have no part in
-    mean and std."""
+    """The score of one reward from its final trainings; failed seeds have no part in the mean."""
     named = (training for training in trainings if training.name == name)
     ordered = sorted(named, key=lambda training: training.seed)
     outcomes = {training.seed: training.outcome for training in ordered}
@@ -67,8 +66,7 @@ def score_of_seeds(name: str, fitness: Mapping[int, float | None]) -> Score:
 
 
 def human_normalized(mean: float | None, human: float | None, sparse: float | None) -> float | None:
-    """(mean − sparse) / |human − sparse| (Ma et al. 2023); None if one is unknown or they are
-    equal."""
+    """(mean − sparse) / |human − sparse| (Ma et al. 2023); None where it has no value."""
     if mean is None or human is None or sparse is None or human == sparse:
         return None
     return (mean - sparse) / abs(human - sparse)

@@ -66,8 +66,7 @@ class NothingAffordedError(SearchFailedError, LimitReachedError):
 
 @dataclass
 class Search:
-    """The pieces of one search, and the way of its proposals through them. A schedule decides when
-    each is planned."""
+    """The pieces of one search, and the way of its proposals through them."""
 
     run: Run
     observer: Observer
@@ -89,8 +88,7 @@ class Search:
     """The last generation, and the error that makes it the last."""
 
     async def all_trainings(self) -> None:
-        """The generations, the final trainings with the baselines beside them, and trainings under
-        distributions of parameters. A person may leave before the final trainings."""
+        """Generations, finals with the baselines beside them, and distributions of parameters."""
         settings = self.run.settings
         async with asyncio.TaskGroup() as group:
             if self.ask is None:
@@ -113,12 +111,8 @@ class Search:
             group.create_task(self.finals.baselines())
 
     async def generations(self) -> list[Attempt]:
-        """Run all generations that the settings, the deadline and the designer allow. Returns the
-        trained attempts, best first.
-
-        A generation that comes to nothing, or cannot be designed, is the last. Raises EurekaError
-        if nothing was trained.
-        """
+        """Run all generations that settings, deadline and designer allow; the trained attempts, best
+        first. One that comes to nothing is the last. Raises EurekaError if nothing was trained."""
         with first_error():
             async with asyncio.TaskGroup() as group:
                 await self._schedule(group).run()
@@ -153,8 +147,7 @@ class Search:
             self.run.why_unsigned = self.run.sign()
 
     def _record_why_ended(self) -> None:
-        """Record why there are fewer generations than asked for, or that a resumed search got
-        beyond that."""
+        """Record why there are fewer generations than asked for, or that there are not any more."""
         text = ""
         if self._why_ended is not None:
             iteration, error = self._why_ended
@@ -170,8 +163,7 @@ class Search:
             self.observer(SearchEndedEarly(text=text))
 
     def end_with(self, iteration: int, error: EurekaError) -> None:
-        """Make this generation the last. Raises the error if results could not be stored, the
-        environment is at fault, or a replayed search is not the recorded one."""
+        """Make this generation the last. Raises an error that must end the run."""
         if isinstance(error, MissingReplyError) and iteration == 0:
             raise error
         self.raise_if_fatal(error)
@@ -198,8 +190,7 @@ class Search:
         return self.deadline.allows(iteration)
 
     async def baselines_are_known(self) -> bool:
-        """Wait for the baselines. False if there are none or the time was up before, which is
-        recorded."""
+        """Wait for the baselines, if any are trained, until the time is up, which is recorded."""
         if not self._trains_baselines:
             return False
         while True:  # the limit may change meanwhile
@@ -234,8 +225,7 @@ class Search:
     async def take_to_end(
         self, plan: Planned, rung_scored: Callable[[], None] = lambda: None
     ) -> Attempt | None:
-        """Make, judge and train a proposal. None if it could not be made. `rung_scored` is called
-        after a score at a rung is recorded."""
+        """Make, judge and train a proposal. None if it could not be made."""
         rest = await self.begin(plan, rung_scored=rung_scored)
         return None if rest is None else await rest
 
@@ -245,11 +235,8 @@ class Search:
         siblings: Sequence[str] = (),
         rung_scored: Callable[[], None] = lambda: None,
     ) -> Coroutine[Any, Any, Attempt | None] | None:
-        """Make and judge a proposal; the returned coroutine trains it. None if it could not be made
-        or judged.
-
-        `siblings` are the sources of the earlier proposals, for a designer that works in order.
-        """
+        """Make and judge a proposal; the returned coroutine trains it. None if it cannot be made.
+        `siblings`: sources of the earlier proposals, for a designer that works in order."""
         iteration, sample = plan.iteration, plan.sample
         try:
             request = replace(await self.briefing.request(plan), siblings=tuple(siblings))
@@ -272,8 +259,7 @@ class Search:
             return attempt
 
     async def confirm(self, iteration: int) -> None:
-        """Train the best attempts again, to find those that were lucky in a single training, where
-        anything depends on it."""
+        """Train the best attempts again, where anything depends on who was lucky."""
         state, chosen = self.run.archive.state, list[str]()
         recorded = [each for each in state.confirmations if each.iteration == iteration]
         if recorded:
@@ -333,11 +319,8 @@ class Search:
 
 @contextmanager
 def first_error() -> Iterator[None]:
-    """Raise the first EurekaError of a group by itself. A group with another error stays as it is.
-
-    `except*` does not do: early versions of Python 3.11 put an error that is raised in it into a
-    group again.
-    """
+    """Raise the first EurekaError of a group by itself; a group with another error stays. (Early
+    3.11s put what is raised in `except*` into a group again.)"""
     try:
         yield
     except BaseExceptionGroup as errors:

@@ -12,6 +12,5 @@ def derive_seed(*parts: object) -> int:
 
 
 def final_seeds(count: int) -> tuple[int, ...]:
-    """Seeds of final trainings and baselines: the same in every run, fixed before any result was
-    seen, never used by a search."""
+    """Seeds of final trainings and baselines: the same in every run, never used by a search."""
     return tuple(derive_seed("final", index) for index in range(count))

@@ -28,8 +28,7 @@ from eureka_agent.search.seeds import derive_seed
 
 _SIZE = (320, 240)
 MOMENTS = 6
-"""Pictures of an episode: a sheet of two episodes has about a megapixel, beyond which models scale
-pictures down."""
+"""Pictures of an episode: models scale a sheet of more than a megapixel down."""
 _DESCRIPTION = (
     f"One picture of two episodes, without exploration noise: the best in the upper row, the worst"
     f" in the lower one, each at {MOMENTS} moments from its start (left) to its end (right), with"
@@ -87,8 +86,7 @@ COMPARISONS = 2
 AT_ONCE = 4
 """Comparisons that are chosen together and asked at the same time: a model is slow."""
 _JUDGED_SIZE = (256, 192)
-"""A picture of six moments and three rows has about a megapixel, beyond which models scale it
-down."""
+"""Size with about a megapixel for six moments and three rows."""
 _LEAST_SECONDS = 0.1
 """Length of the video beside the moments, which nobody watches."""
 
@@ -105,12 +103,8 @@ class Judging:
         self._observer = observer
 
     async def judge(self) -> None:
-        """Compare until each trained attempt has its comparisons, or no pair is left.
-
-        The answers of pairs that were chosen together are one record: a killed run chooses the
-        same pairs again, and finds the replies that are stored. Raises BudgetSpentError,
-        LanguageModelError, and the errors of `FilmMaker.film`.
-        """
+        """Compare until each trained attempt has its comparisons, or no pair is left. Answers of
+        pairs of one choice are one record: a killed run chooses them again and finds the replies."""
         while pairs := next_pairs(
             self._run.archive.attempts(), self._run.archive.state.feedback, self._run.settings.seed
         ):
@@ -131,8 +125,7 @@ class Judging:
             self._observer(FeedbackGiven(who=self._judge.name, feedback=told))
 
     async def _picture(self, name: str) -> bytes:
-        """The picture of an attempt: the stored one, since a request is made once. It names
-        nobody."""
+        """The stored picture of an attempt, which names nobody, since a request is made once."""
         path = attempt_folder(self._run.folder, name) / JUDGED
         if not path.is_file():
             (shown,) = trained_policies(self._run, [name])
@@ -158,8 +151,8 @@ def next_pairs(
     """The pairs to compare next, in their drawn order; empty once there are enough answers.
 
     A pair with an attempt that was never compared comes first, then the one whose comparison tells
-    most; pairs that are chosen together share as few attempts as can be. No pair is shown twice in
-    the same order: the other order is another question, since a model may prefer a place.
+    most; pairs of one choice share few attempts. Each order of a pair is a question of its own: a
+    model may prefer a place.
     """
     names = [each.id for each in attempts if each.stage is Stage.TRAINED]
     asked = [(each.first, each.second) for each in comparisons_of_model(feedback)]

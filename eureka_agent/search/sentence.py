@@ -110,8 +110,7 @@ def _agree(asked: Intent, known: Intent) -> bool:
 def nearer_task(
     sentence: str, description: TaskDescription, asked: Sequence[Intent], known: Sequence[Intent]
 ) -> str:
-    """The flag for another task of the environment that fits better, with its sentence; empty if
-    there is none. `asked` and `known` are the goals of sentence and task."""
+    """The flag for another task that fits better, with its sentence; empty without one."""
     spoken, here = stems(understood_in(description, sentence).text), served(asked, known)
     own, better = _overlap(spoken, stems(description.sentence)), {}
     for name, text in _other_tasks(description).items():
@@ -160,8 +159,7 @@ def _speaks_of(sentence: str, description: TaskDescription) -> bool:
 
 
 def words_used(sentence: str, description: TaskDescription) -> Notice:
-    """The words that the offline designer uses; a warning if it uses less than half of them, or if
-    a word may turn round what others name."""
+    """The words that the offline designer uses; a warning if it uses less than half of them."""
     used = word_use(description, sentence)
     read, refused = understood_in(description, sentence), not_understood(description, sentence)
     words = content_words(read.text if refused else sentence)
@@ -193,8 +191,7 @@ def words_used(sentence: str, description: TaskDescription) -> Notice:
 
 
 def how_to_name_a_model() -> str:
-    """The flag for a model whose key is set here, else all ways to get one. It looks only if a key
-    is set."""
+    """The flag for a model whose key is set here, else all ways to get one; keys are not shown."""
     ready = [
         f"{key} is set: --model {provider}/<name>"
         for provider, key in KEY_VARIABLES.items()

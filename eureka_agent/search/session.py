@@ -39,12 +39,8 @@ async def start(
     confirm: Confirm | None = None,
     context: SearchContext = ALONE,
 ) -> Run:
-    """Run a new search from settings by name.
-
-    `given` is the user's own reward in place of a search. `confirm` asks the user to accept a
-    written fitness. `context`: what it shares with other searches. Raises RewardRejectedError
-    before a run is made.
-    """
+    """Run a new search from settings by name. `given`: the user's own reward in place of a search;
+    `confirm` asks the user to accept a written fitness. Raises RewardRejectedError."""
     async with prepared(values, given, observer, confirm, context) as ready:
         assert ready.created is not None  # it is new
         run = create_run(
@@ -69,13 +65,8 @@ async def resume(
     context: SearchContext = ALONE,
     person: Person | None = None,
 ) -> Run:
-    """Resume a run, with some settings changed. The caller trusts what the folder asks for; the run
-    is this user's from then on. With a `person` it is refined: it goes on in generations that they
-    ask for after seeing the last one.
-
-    Raises EnvironmentLoadError if its environment has changed, SettingsError if a setting has that
-    its results depend on.
-    """
+    """Resume a run, with some settings changed; it is this user's from then on. A `person` refines
+    it. Raises EnvironmentLoadError, SettingsError."""
     run = open_run(folder)
     check_resumable(run)
     if person is not None and run.archive.state.began.given_source is not None:
@@ -185,8 +176,7 @@ def _opening_notices(
 
 
 def moved_devices(run: Run, before: str, kind: str) -> list[Notice]:
-    """A warning if the run trained on another kind of device `before`. Its saved states are of no
-    use then and are deleted."""
+    """A warning if the run trained on another kind of device; its saved states are deleted."""
     if before.startswith("cuda") == (kind == "cuda"):
         return []
     SnapshotStore(run.folder).clear()

@@ -1,5 +1,4 @@
-"""Strategies: operators and parents of the next generation, by pure functions of the attempts, so
-that a resumed search repeats the decisions."""
+"""Strategies: pure functions of the attempts that give the next operators and parents."""
 
 from __future__ import annotations
 
@@ -104,8 +103,7 @@ MIGRATION = 3
 
 
 def island_count(samples: int) -> int:
-    """Number of islands: 4 with at least four samples each, 2 with at least two, else 1. More
-    samples help an island more than another island does."""
+    """Number of islands: 4 with at least four samples each, 2 with at least two, else 1."""
     if samples >= 16:
         return 4
     return 2 if samples >= 4 else 1
@@ -135,8 +133,7 @@ class Islands:
     """An odd number, so that every operator meets every rank of parents."""
 
     def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
-        """Fresh proposals on an island without a trained member, else its next operators and
-        parents."""
+        """Fresh proposals on an empty island, else its next operators and parents."""
         count = island_count(samples)
         members = [self._members(island, finished, samples) for island in range(count)]
         migration = count > 1 and iteration > 0 and iteration % MIGRATION == 0
@@ -184,8 +181,7 @@ class Islands:
 
 
 def rank_of_turn(turn: int) -> int:
-    """The rank (0 is best) of the parent of choice number `turn`: 0 1 0 2 0 1 0 3 …, the exponent
-    of 2 in `turn` + 1."""
+    """The rank (0 is best) of the parent of choice `turn`: 0 1 0 2 0 1 0 3 …"""
     number = turn + 1
     return (number & -number).bit_length() - 1
 

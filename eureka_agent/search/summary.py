@@ -29,9 +29,8 @@ from eureka_agent.wording import plural
 
 
 def best_attempt(run: Run, attempts: Sequence[Attempt] | None = None) -> Attempt | None:
-    """The first of the finalists (`score_table`), or the best attempt of a search
-    without finals; where strengths rank the attempts, the strongest, with its strength. `attempts`
-    are all of the run, with theirs."""
+    """The first of the finalists (`score_table`), else the best of the search; where strengths
+    rank, the strongest, with its strength. `attempts` are all of the run, with theirs."""
     feedback = run.archive.facts.feedback
     if what_ranks(feedback) == "fitness":
         for score in score_table(run.archive.trainings()):
@@ -65,8 +64,7 @@ def run_report(run: Run) -> RunReport:
 
 
 def run_overview(run: Run, *, costs: bool = True) -> RunReport:
-    """The same for a list or the terminal, fast for long runs: attempts in brief. `costs` includes
-    the requests to models."""
+    """The same for a list or the terminal: attempts in brief. `costs`: with the requests."""
     messages = run.archive.account() if costs else ()
     return _report(run, run.archive.attempts_in_brief(), messages)
 
@@ -200,8 +198,7 @@ def run_cost(
     trainings: Sequence[FinalTraining],
     asked: LedgerLine = NOTHING_ASKED.total,
 ) -> RunCost:
-    """The run's trainings, env steps, tokens and money. Money is None if any request's price is
-    unknown."""
+    """The run's trainings, env steps, tokens and money; None where a request's price is unknown."""
     outcomes: dict[bool, list[Outcome | None]] = {True: [], False: []}
     for attempt in attempts:
         if attempt.stage in (Stage.TRAINED, Stage.FAILED):

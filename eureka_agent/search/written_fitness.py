@@ -1,5 +1,4 @@
-"""The fitness of a search whose task's own metric does not count: one that a model writes, which is
-shown, accepted and stored in the run, or none, where a person's or a model's choices rank."""
+"""The fitness of a search whose task's own metric does not count: written by a model, or none."""
 
 from __future__ import annotations
 
@@ -32,8 +31,7 @@ from eureka_agent.search.models import Models
 from eureka_agent.settings import SearchSettings, judge_of
 
 DRAFTS_FOLDER = ".fitness"
-"""Folder beside the runs with requests and replies from before a run, and each fitness that was
-shown."""
+"""Folder beside the runs with each fitness that was shown, its requests and replies."""
 FITNESS_SOURCE, FITNESS_WORDS = "fitness.py", "fitness.json"
 RANKED_BY = {"chosen": Judge(by="choices"), "judged": Judge(by="model")}
 """Ranking of the attempts of these searches from their start, by the setting `fitness`."""
@@ -55,8 +53,7 @@ Acceptance = Literal[
     "as --fitness judged asks",
 ]
 Confirm = Callable[[WrittenFitness, Verdict, Path], Awaitable[Acceptance | None]]
-"""Shows a fitness, the critic's verdict and the folder with it. Returns how it was accepted; None
-if it was declined."""
+"""Shows a fitness, its verdict and folder; how it was accepted, or None."""
 
 
 class FitnessDeclinedError(EurekaError):
@@ -138,12 +135,8 @@ async def accepted_fitness(
     confirm: Confirm,
     observer: Observer,
 ) -> AcceptedFitness:
-    """Have the first model write a fitness for the sentence, and the user accept it. `runs` is the
-    folder of all runs.
-
-    Replies are stored apart from any run, so a user who declines and asks again pays nothing.
-    Raises FitnessDeclinedError, and the errors of `FitnessWriter.write`.
-    """
+    """Have a model write a fitness, and the user accept it. Replies are stored apart from any run:
+    who declines and asks again pays nothing. Raises FitnessDeclinedError, the writer's errors."""
     assert settings.sentence is not None  # see check_fitness_setting
     model, drafts = models.designers[0], runs / DRAFTS_FOLDER
     async with before_a_run(settings, models, runs, observer) as (gateway, keys):
@@ -173,8 +166,7 @@ async def no_fitness(
     runs: Path,
     observer: Observer,
 ) -> AcceptedFitness:
-    """The fitness of a search without a metric: nothing, for all. A model that is to judge is
-    asked once if it sees; raises the errors of `check_sight`."""
+    """The fitness of a search without a metric: nothing. Raises the errors of `check_sight`."""
     keys: tuple[str, ...] = ()
     accepted: Acceptance = "as --fitness chosen asks"
     author, doc = "a person's choices", "what a person chooses among clips of the trained policies"
@@ -207,8 +199,7 @@ async def no_fitness(
 async def before_a_run(
     settings: SearchSettings, models: Models, runs: Path, observer: Observer
 ) -> AsyncIterator[tuple[Gateway, Mapping[str, None]]]:
-    """A gateway for requests before a run, whose replies are stored beside the runs, and the keys
-    of these requests so far."""
+    """A gateway for requests before a run, stored beside the runs, and their keys so far."""
     drafts = runs / DRAFTS_FOLDER
     with storage_errors(drafts):
         drafts.mkdir(parents=True, exist_ok=True)
@@ -243,8 +234,7 @@ def write_fitness(folder: Path, fitness: WrittenFitness, accepted: str | None = 
 
 
 def keep_in_run(run: Run) -> None:
-    """Store a written fitness in the run's folder and its requests in the run's archive, unless
-    they are there."""
+    """Store a written fitness and its requests in the run, unless they are there."""
     fitness, archive = run.written_fitness, run.archive
     if fitness is None:
         return
