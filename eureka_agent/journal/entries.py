@@ -164,10 +164,10 @@ class Asked(Record):
         if cost is None:
             return self
         unknown = self.money is None or cost.money is None
+        uncounted = cost.prompt_tokens is None or cost.completion_tokens is None
         return Asked(
             requests=self.requests + 1,
-            uncounted=self.uncounted
-            + (cost.prompt_tokens is None or cost.completion_tokens is None),
+            uncounted=self.uncounted + uncounted,
             tokens=self.tokens + (cost.prompt_tokens or 0) + (cost.completion_tokens or 0),
             money=None if unknown else (self.money or 0) + (cost.money or 0),
         )
@@ -213,8 +213,12 @@ class SettingChanged(Untold):
     before: Any
     now: Any
 
-    def line(self, state: RunState) -> str:
+    @property
+    def text(self) -> str:
         return f"{self.name} changed from {self.before} to {self.now}"
+
+    def line(self, state: RunState) -> str:
+        return self.text
 
 
 class RunEnded(BaseEntry):
@@ -531,7 +535,10 @@ class FinalTrained(Untold):
     training: FinalTraining
 
     def line(self, state: RunState) -> str:
-        return _training_words(self.training)
+        training = self.training
+        fitness = None if training.outcome is None else training.outcome.fitness
+        result = training.failure or f"fitness {wording.number(fitness)}"
+        return f"{training.name} from seed {training.seed}: {result}"
 
 
 class Scored(Passing):
@@ -595,9 +602,3 @@ def _verdict_words(attempt: Attempt) -> str:
     if attempt.stage is not Stage.REJECTED:
         return f"{attempt.id} accepted by the critic ({words.origin(attempt.proposal)})"
     return f"{attempt.id} thrown out by the critic: {words.first_error(attempt) or attempt.reason}"
-
-
-def _training_words(training: FinalTraining) -> str:
-    fitness = None if training.outcome is None else training.outcome.fitness
-    result = training.failure or f"fitness {wording.number(fitness)}"
-    return f"{training.name} from seed {training.seed}: {result}"

@@ -187,8 +187,13 @@ class RunState:
                 self.confirmations = (*self.confirmations, entry)
             case entries.FeedbackGiven(feedback=Decision(then=then)):
                 self.decision = then
-            case entries.FeedbackGiven() as entry:
-                self.feedback = heard(self.feedback, entry, recorded.number, recorded.time)
+            case entries.FeedbackGiven(feedback=Withdrawal(of=withdrawn)):
+                self.feedback = tuple(each for each in self.feedback if each.number != withdrawn)
+            case entries.FeedbackGiven(who=who, feedback=feedback):
+                given = Given(
+                    number=recorded.number, time=recorded.time, who=who, feedback=feedback
+                )
+                self.feedback = (*self.feedback, given)
             case Planned() as entry:
                 self.plans[entry.iteration, entry.sample] = entry
                 self.decision = None
@@ -216,17 +221,6 @@ class RunState:
         left = tuple(each for each in left if each.reward.source != taken)
         if left or entry.sample in self.kept_drafts:
             self.kept_drafts[entry.sample] = left
-
-
-def heard(
-    feedback: tuple[Given, ...], entry: entries.FeedbackGiven, number: int, time: str
-) -> tuple[Given, ...]:
-    """Feedback that stands after an entry of this number."""
-    if isinstance(entry.feedback, Withdrawal):
-        withdrawn = entry.feedback.of
-        return tuple(each for each in feedback if each.number != withdrawn)
-    given = Given(number=number, time=time, who=entry.who, feedback=entry.feedback)
-    return (*feedback, given)
 
 
 def changed(attempts: dict[str, Attempt], recorded: Recorded) -> Attempt:

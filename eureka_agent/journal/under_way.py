@@ -74,10 +74,6 @@ class TrainingUnderWay:
             self.env_steps = max(self.env_steps, point.env_steps)
         return self.env_steps - before
 
-    def restart(self) -> None:
-        """Drop the curve: the training restarts from its first step."""
-        self.env_steps, self.fitness, self.history = 0, None, History()
-
 
 @dataclass
 class UnderWay:
@@ -149,8 +145,10 @@ class UnderWay:
                 self.queued[entry.job].add(entry.points)  # of an earlier process
             case progress.TrainingRetried() as entry:
                 if (training := self.running.pop(entry.job, None)) is not None:
-                    training.restart()
-                    self.queued[entry.job] = training
+                    # from its first step, without its curve
+                    self.queued[entry.job] = TrainingUnderWay(
+                        training.job, training.label, training.kind, training.role
+                    )
                 self.notices.append(Notice(text=entry.line(state), level="warning"))
             case progress.TrainingEnded() as entry:
                 self.running.pop(entry.job, None)

@@ -173,19 +173,18 @@ def assembled(
 @contextmanager
 def keeping_best(run: Run) -> Iterator[None]:
     """Fill `best/` after the block, even if that fails: the run folder has what there is."""
+
+    def keep() -> None:
+        if (best := best_attempt(run)) is not None:
+            keep_best(run, best, run.archive.trainings())
+
     try:
         yield
     except EurekaError:
         with suppress(RunFolderError):
-            _keep_best(run)
+            keep()
         raise
-    _keep_best(run)
-
-
-def _keep_best(run: Run) -> None:
-    best = best_attempt(run)
-    if best is not None:
-        keep_best(run, best, run.archive.trainings())
+    keep()
 
 
 async def saving_when_stopped(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from eureka_agent.journal.entries import (
     RungScored,
 )
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.randomisation_records import CurriculumStage
 from eureka_agent.records import (
     Attempt,
     CheckpointRecord,
@@ -58,7 +57,8 @@ class AttemptTrainer:
         """Train an attempt while the reviewer reads its reward; a rejection ends the training.
         `rung_scored` is called after a score at a rung is recorded."""
         review = asyncio.create_task(self._review(attempt))
-        review.add_done_callback(_retrieve_error)
+        # nobody awaits it after a training that failed before
+        review.add_done_callback(lambda task: task.cancelled() or task.exception())
         request = TrialRequest(
             attempt.id,
             "search",
@@ -191,27 +191,13 @@ class AttemptTrainer:
 
     def _curriculum(self, attempt: Attempt) -> tuple[ParameterStage, ...]:
         """Stages of its distribution of parameters; none under the defaults."""
-        distribution = attempt.proposal.distribution
-        if distribution is None:
-            return ()
-        return stages_of(distribution.curriculum, self._run.settings.env_steps)
+        distribution, steps = attempt.proposal.distribution, self._run.settings.env_steps
+        stages = () if distribution is None else distribution.curriculum
+        begins = {round(each.begins * steps): each.parameters for each in stages}
+        return tuple(ParameterStage(env_steps=at, parameters=of) for at, of in begins.items())
 
     def _archived(self, attempt_id: str) -> Attempt:
         return self._run.archive.state.by_id[attempt_id]
-
-
-def stages_of(curriculum: Iterable[CurriculumStage], env_steps: int) -> tuple[ParameterStage, ...]:
-    """A curriculum as stages of a training of so many env steps."""
-    begins = {round(each.begins * env_steps): each.parameters for each in curriculum}
-    return tuple(
-        ParameterStage(env_steps=begin, parameters=ranges) for begin, ranges in begins.items()
-    )
-
-
-def _retrieve_error(review: asyncio.Task[Attempt]) -> None:
-    """Retrieve a review's error, which nobody awaits after a training that failed before."""
-    if not review.cancelled():
-        review.exception()
 
 
 PRACTICE_SHARE = 0.2

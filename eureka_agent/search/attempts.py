@@ -15,8 +15,7 @@ from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.ranking import by_fitness
 from eureka_agent.records import Attempt, Operator, Proposal, Stage, Verdict
 from eureka_agent.search.attempt_training import AttemptTrainer
-from eureka_agent.search.drafts import Drafts
-from eureka_agent.search.memory import RunMemory
+from eureka_agent.search.drafts import Drafts, RunMemory
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import TrialRunner
 
@@ -106,24 +105,20 @@ class AttemptRunner:
         return attempt
 
     async def _revise(self, rejected: Attempt, request: DesignRequest) -> Attempt:
-        known = self._next_revision(rejected)
-        if known is not None:
+        revision = rejected.revision + 1
+        name = attempt_id(rejected.iteration, rejected.sample, revision)
+        if (known := self._run.archive.attempt(name)) is not None:
             return known
         assert rejected.verdict is not None  # a rejected attempt was judged
-        revision = rejected.revision + 1
         request = replace(
             request,
-            attempt=attempt_id(rejected.iteration, rejected.sample, revision),
+            attempt=name,
             revision=revision,
             rejections=self._rejections_before(rejected),
             drafts=await self._drafts.left(rejected.iteration, rejected.sample, request),
         )
         proposal = await self._designer.revise(request, rejected.proposal, rejected.verdict)
         return self._propose(rejected.iteration, rejected.sample, revision, proposal)
-
-    def _next_revision(self, attempt: Attempt) -> Attempt | None:
-        following = attempt_id(attempt.iteration, attempt.sample, attempt.revision + 1)
-        return self._run.archive.attempt(following)
 
     def _rejections_before(self, rejected: Attempt) -> tuple[Rejection, ...]:
         """The earlier proposals for this sample with their verdicts, oldest first."""

@@ -31,18 +31,9 @@ from eureka_agent.feedback_records import Edit, Given, Mark
 from eureka_agent.journal.entries import Analysed, Observer, Planned
 from eureka_agent.journal.state import RunState
 from eureka_agent.ranking import ranked
-from eureka_agent.records import (
-    BASELINES,
-    Attempt,
-    FinalTraining,
-    Operator,
-    Score,
-    Stage,
-)
-from eureka_agent.rewards import RewardSpecification
+from eureka_agent.records import BASELINES, Attempt, FinalTraining, Operator, Score, Stage
 from eureka_agent.search.attempts import attempt_id, failures
-from eureka_agent.search.lineage import changes, coverage_so_far, seed_spread
-from eureka_agent.search.scoring import score_table
+from eureka_agent.search.scoring import changes, coverage_so_far, score_table, seed_spread
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.seeing import RunAnalyst
 from eureka_agent.search.strategies import ProposalPlan, Strategy
@@ -149,6 +140,8 @@ class Briefing:
         references = self._references(plan, state.trainings())
         lacking = coverage_so_far(self._run, state)
         fresh = plan.operator is Operator.FRESH
+        edits = (each.feedback for each in state.feedback if each.number == plan.feedback)
+        given = next((given_reward(each.source) for each in edits if isinstance(each, Edit)), None)
         return DesignRequest(
             description=self._run.description,
             sentence=self._run.sentence,
@@ -161,7 +154,10 @@ class Briefing:
                 )
                 for place, parent in enumerate(plan.parents)
             ),
-            failures=tuple(_failure(each) for each in failures(history)[:FAILURES_SHOWN]),
+            failures=tuple(
+                FailureSummary(each.id, each.proposal.reward, each.stage.value, each.reason)
+                for each in failures(history)[:FAILURES_SHOWN]
+            ),
             memory=() if fresh else self._memory(plan, history, feedback),
             number=plan.sample + 1,
             angle=plan.iteration * settings.samples + plan.sample,
@@ -173,7 +169,7 @@ class Briefing:
             references=references,
             told=feedback,
             coverage="" if lacking is None else lacking.fact,
-            given=_given(plan, state),
+            given=given,
         )
 
     def _memory(
@@ -211,6 +207,7 @@ class Briefing:
         return text
 
     def _summary(self, attempt: Attempt) -> ParentSummary:
+        findings = () if attempt.verdict is None else attempt.verdict.findings
         return ParentSummary(
             id=attempt.id,
             reward=attempt.proposal.reward,
@@ -218,7 +215,7 @@ class Briefing:
             diagnosis=attempt.diagnosis,
             reasoning=attempt.proposal.reasoning,
             fitness_per_seed=attempt.fitness_per_seed,
-            exploits=_exploits(attempt),
+            exploits=tuple(each.message for each in findings if each.code == EXPLOIT),
             episodes=self._run.settings.evaluation_episodes,
             order=None if attempt.verdict is None else attempt.verdict.order,
         )
@@ -236,23 +233,6 @@ def _edit_plan(iteration: int, sample: int, edit: Given, state: RunState, seen: 
         seen=seen,
         feedback=edit.number,
     )
-
-
-def _given(plan: Planned, state: RunState) -> RewardSpecification | None:
-    """The person's reward of an edit's plan."""
-    for each in state.feedback:
-        if each.number == plan.feedback and isinstance(each.feedback, Edit):
-            return given_reward(each.feedback.source)
-    return None
-
-
-def _exploits(attempt: Attempt) -> tuple[str, ...]:
-    findings = () if attempt.verdict is None else attempt.verdict.findings
-    return tuple(finding.message for finding in findings if finding.code == EXPLOIT)
-
-
-def _failure(attempt: Attempt) -> FailureSummary:
-    return FailureSummary(attempt.id, attempt.proposal.reward, attempt.stage.value, attempt.reason)
 
 
 def told(run: Run, state: RunState, plan: Planned) -> Told:
@@ -282,8 +262,7 @@ def _measures(run: Run, wishes: Sequence[Given], state: RunState) -> dict[int, M
     names = [each.id for each in state.attempts() if each.stage is Stage.TRAINED]
     return {
         number: Measured(
-            measure_words(measure, run.description),
-            measured_attempts(measure, run.folder, names),
+            measure_words(measure, run.description), measured_attempts(measure, run.folder, names)
         )
         for number, measure in measured_wishes(wishes)
     }

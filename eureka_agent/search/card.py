@@ -81,33 +81,41 @@ def make_card(
             f"{command('envs --check')} says what fails when they are taken",
         )
     untrained = measured.random_actions.mean
-    means = [each.mean for each in scores.values() if each.mean is not None]
     level = description.success_fitness
     if level is None or level <= untrained:
-        level = max(means)
-    outcomes = {
-        name: [each.outcome for each in trainings if each.name == name and each.outcome is not None]
+        level = max(each.mean for each in scores.values() if each.mean is not None)
+    half_way = untrained + HALF_WAY * (level - untrained)
+    made = {
+        name: sorted((each for each in trainings if each.name == name), key=lambda each: each.seed)
         for name in BASELINES
     }
-    curves = {name: _curve(found) for name, found in outcomes.items()}
-    reached = _reached(curves["human"], untrained)
-    ended_by = {
-        name: tuple(
-            {} if each.outcome is None else each.outcome.ended_by
-            for each in sorted(trainings, key=lambda each: each.seed)
-            if each.name == name
+    curves = {
+        name: _curve([each.outcome for each in found if each.outcome is not None])
+        for name, found in made.items()
+    }
+    known = [point.mean for point in curves["human"] if point.mean is not None]
+    best = max(known, default=untrained)
+    reached = untrained + MOST_OF_THE_WAY * (best - untrained)
+
+    def reward(name: str) -> CardReward:
+        found, curve = scores[name], curves[name]
+        at_level = (
+            each.env_steps for each in curve if each.mean is not None and each.mean >= reached
         )
-        for name in BASELINES
-    }
-    rewards = {
-        name: _reward(found, curves[name], untrained, level, reached, ended_by[name])
-        for name, found in scores.items()
-    }
-    if not rewards["human"].learns:
-        rewards = {
-            name: each.model_copy(update={"env_steps_to_level": None})
-            for name, each in rewards.items()
-        }
+        return CardReward(
+            fitness=found.fitness,
+            mean=found.mean,
+            std=found.std,
+            learned=sum(value is not None and value >= half_way for value in found.fitness),
+            env_steps_to_level=next(at_level, None) if best > untrained else None,
+            curve=tuple(curve),
+            ended_by=tuple(each.outcome.ended_by if each.outcome else {} for each in made[name]),
+        )
+
+    human, sparse = reward("human"), reward("sparse")
+    if not human.learns:
+        no_level = {"env_steps_to_level": None}
+        human, sparse = (each.model_copy(update=no_level) for each in (human, sparse))
     return Card(
         task=description.task,
         fingerprint=description.fingerprint,
@@ -117,31 +125,11 @@ def make_card(
         num_envs=settings.num_envs,
         untrained=untrained,
         level=level,
-        human=rewards["human"],
-        sparse=rewards["sparse"],
+        human=human,
+        sparse=sparse,
         decides=_better(scores["human"], scores["sparse"]),
         minutes=minutes,
         packages=packages,
-    )
-
-
-def _reward(
-    found: Score,
-    curve: Sequence[CardPoint],
-    untrained: float,
-    level: float,
-    reached: float | None,
-    ended_by: tuple[dict[str, int], ...],
-) -> CardReward:
-    half_way = untrained + HALF_WAY * (level - untrained)
-    return CardReward(
-        fitness=found.fitness,
-        mean=found.mean,
-        std=found.std,
-        learned=sum(value is not None and value >= half_way for value in found.fitness),
-        env_steps_to_level=None if reached is None else _first(curve, reached),
-        curve=tuple(curve),
-        ended_by=ended_by,
     )
 
 
@@ -159,20 +147,6 @@ def _curve(outcomes: Sequence[Outcome]) -> list[CardPoint]:
             )
         )
     return points
-
-
-def _reached(curve: Sequence[CardPoint], untrained: float) -> float | None:
-    """Fitness with most of the way to the best point of a curve; None for one that never rises."""
-    best = max((point.mean for point in curve if point.mean is not None), default=untrained)
-    return untrained + MOST_OF_THE_WAY * (best - untrained) if best > untrained else None
-
-
-def _first(curve: Sequence[CardPoint], fitness: float) -> int | None:
-    """Env steps of the first point that reaches a fitness."""
-    for point in curve:
-        if point.mean is not None and point.mean >= fitness:
-            return point.env_steps
-    return None
 
 
 def _better(human: Score, sparse: Score) -> Literal["human", "sparse", "neither"]:

@@ -186,8 +186,8 @@ async def pace_of(
     anew: bool = False,
     until: float = math.inf,
 ) -> Pace:
-    """The pace of such trainings, from the cache unless `anew`, or measured; `until`: the time after
-    which no measurement begins. Raises NotMeasuredError after that, and EurekaError."""
+    """The pace of such trainings, from the cache unless `anew`, or measured; `until`: the time
+    after which no measurement begins. Raises NotMeasuredError after that, and EurekaError."""
     capacity = plan_capacity(settings, hardware.places)
     workers, slots = capacity.workers, capacity.slots
     # a GPU steps all slots at all times, a CPU those in use: a few of them tell the rest, and

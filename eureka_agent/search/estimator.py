@@ -100,7 +100,8 @@ class Estimator:
 
     async def plan(self, values: Mapping[str, Any], *, timed: bool = True) -> SearchPlan:
         """The estimate of a search with these settings, as `session.start` takes them; without wall
-        time unless `timed`, and where no time is left to measure. Raises the errors of that search."""
+        time unless `timed`, and where no time is left to measure. Raises the errors of that
+        search."""
         values = with_defaults(values)
         asked = await self._asked(values)
         try:

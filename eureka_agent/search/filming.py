@@ -57,8 +57,8 @@ class TrainedPolicy:
 
 
 def trained_policies(run: Run, names: Sequence[str]) -> list[TrainedPolicy]:
-    """The trainings of these names: an attempt's id, `human`, `sparse` or `randomised`, perhaps with
-    `@` and a seed; without names that of the best attempt. Raises RunFolderError."""
+    """The trainings of these names: an attempt's id, `human`, `sparse` or `randomised`, perhaps
+    with `@` and a seed; without names that of the best attempt. Raises RunFolderError."""
     if len(names) > MOST_FILMED:
         what = f"{len(names)} trainings are named, expected at most {MOST_FILMED} side by side"
         raise SettingsError(what, "make several videos")
@@ -135,11 +135,6 @@ def default_video(run: Run, names: Sequence[str], shown: Sequence[TrainedPolicy]
     return inside(run.folder, VIDEOS, f"{'_'.join(each.name for each in shown)}.mp4")
 
 
-def default_size(panels: int) -> tuple[int, int]:
-    """Width and height of a picture with so many side by side."""
-    return (480, 360) if panels < 3 else (320, 240)
-
-
 def film_settings(
     run: Run,
     shown: Sequence[TrainedPolicy],
@@ -155,7 +150,7 @@ def film_settings(
         seed=derive_seed("evaluation", shown[0].seed),
         episodes=min(run.settings.evaluation_episodes, MOST_EPISODES),
         shown=tuple(dict.fromkeys(episodes)),
-        size=size or default_size(panels),
+        size=size or ((480, 360) if panels < 3 else (320, 240)),
         seconds=seconds,
         gif_seconds=GIF_SECONDS,
         sheet=sheet,

@@ -200,7 +200,8 @@ class FinalTrainings:
 
 
 def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> None:
-    """Fill `best/` with the reward, and the policy of the typical final training, or of the search."""
+    """Fill `best/` with the reward, and the policy of the typical final training, or of the
+    search."""
     folder = inside(run.folder, BEST)
     write_text(folder / REWARD, best.proposal.reward.source)
     policy = attempt_folder(run.folder, best.id) / POLICY
@@ -241,11 +242,11 @@ LEAST_GAIN = 0.25
 def next_round(
     scores: Mapping[str, Sequence[float]], trained: Mapping[str, int], seeds: int
 ) -> dict[str, int]:
-    """Fresh seeds that finalists are to have after the next round; empty once one has all and no other
-    is likely to beat it.
+    """Fresh seeds that finalists are to have after the next round; empty once one has all and no
+    other is likely to beat it.
 
-    `scores` of all trained rewards by name, in the search and at the end; `trained`: number of fresh
-    seeds of each finalist so far; `seeds` that the winner has.
+    `scores` of all trained rewards by name, in the search and at the end; `trained`: number of
+    fresh seeds of each finalist so far; `seeds` that the winner has.
     """
     names = list(scores)
     found = posterior(list(scores.values()))

@@ -219,7 +219,8 @@ def checked(
 async def prepared_again(
     run: Run, observer: Observer, context: SearchContext = ALONE
 ) -> AsyncIterator[Preparation]:
-    """The prepared parts of a resumed run. Raises EnvironmentLoadError if its environment changed."""
+    """The prepared parts of a resumed run. Raises EnvironmentLoadError if its environment
+    changed."""
     source = run.archive.state.began.given_source
     given = None if source is None else GivenDesigner(given_reward(source), "the run's own record")
     async with _begun(run.settings, given, observer, context) as ready:
@@ -268,8 +269,8 @@ async def _begun(
 def effective_settings(
     values: Mapping[str, Any], description: TaskDescription, device: str
 ) -> SearchSettings:
-    """The settings of a run: the user's, else the task's for this kind of device, else the defaults;
-    environment and task as they were found. Raises SettingsError."""
+    """The settings of a run: the user's, else the task's for this kind of device, else the
+    defaults; environment and task as they were found. Raises SettingsError."""
     found = {"env": description.environment, "task": description.task}
     settings = parse_settings(
         SearchSettings, {**description.training_on(device), **values, **found}, "the settings"
@@ -351,7 +352,8 @@ def _changed(before: TaskDescription, now: TaskDescription) -> str:
 async def _written_fitness(
     ready: Preparation, confirm: Confirm | None, observer: Observer
 ) -> AcceptedFitness | None:
-    """The accepted written fitness, or none at all if that is asked for; None: the task's counts."""
+    """The accepted written fitness, or none at all if that is asked for; None: the task's
+    counts."""
     settings, models, dry_runner = ready.settings, ready.models, ready.dry_runner
     if settings.fitness in RANKED_BY:
         sentence = settings.sentence or dry_runner.description.sentence

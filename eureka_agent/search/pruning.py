@@ -149,21 +149,17 @@ def prune(plan: PrunePlan) -> PrunePlan:
         if now.untouched or bool(now.whole) != bool(plan.whole):
             return PrunePlan(plan.folder, now.size, untouched=now.untouched or "it has changed")
         if plan.whole:
-            _remove_run(plan.folder)
+            # after a kill it is no run any more, and `remove_leftovers` goes on
+            gone = plan.folder.with_name(f"{REMOVED}{plan.folder.name}")
+            with storage_errors(plan.folder.parent):
+                os.rename(plan.folder, gone)
+            shutil.rmtree(gone, ignore_errors=True)
             return now
         named = {file.path for file in plan.files}
         files = tuple(file for file in now.files if file.path in named)
         if files:
             _remove_files(plan.folder, files)
         return PrunePlan(plan.folder, now.size, files)
-
-
-def _remove_run(folder: Path) -> None:
-    """Remove a run. After a kill it is no run any more, and `remove_leftovers` goes on."""
-    gone = folder.with_name(f"{REMOVED}{folder.name}")
-    with storage_errors(folder.parent):
-        os.rename(folder, gone)
-    shutil.rmtree(gone, ignore_errors=True)
 
 
 def remove_leftovers(parent: Path) -> None:

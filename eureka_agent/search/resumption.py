@@ -13,19 +13,8 @@ from eureka_agent.errors import SettingsError
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import SettingChanged
 from eureka_agent.sandbox.client import environment_folder
-from eureka_agent.search.summary import change_text
-from eureka_agent.settings import (
-    FREE_SETTINGS,
-    THE_FLAGS,
-    SearchSettings,
-    TrainingSettings,
-    parse_settings,
-)
+from eureka_agent.settings import FREE_SETTINGS, THE_FLAGS, SearchSettings, parse_settings
 from eureka_agent.wording import value_text
-
-_SCORED = ("evaluation_episodes", "scoring_episodes")
-_SEARCHED = ("env", "task", "sentence", "fitness")
-_ASKED = ("model", "reviewer", "analyst", "analyst_sees", "judge", "temperature", "reply_tokens")
 
 
 def is_own(run: Run, *, attempts: bool) -> bool:
@@ -60,22 +49,10 @@ def with_changes(run: Run, changes: Mapping[str, Any]) -> SearchSettings:
         if name not in FREE_SETTINGS and before != value:
             raise SettingsError(
                 f"--{name.replace('_', '-')} is {value_text(before)} in {run.name!r} and cannot"
-                f" become {value_text(value)}: {_why_fixed(name)}",
+                f" become {value_text(value)}: what was made so far rests on it",
                 f"start a new search for it; `{command('resume --help')}` lists what may change",
             )
     return changed
-
-
-def _why_fixed(name: str) -> str:
-    if name in TrainingSettings.model_fields:
-        return "its attempts were trained with it, and others could not be compared with them"
-    if name in _SCORED:
-        return "its scores rest on it, and others could not be compared with them"
-    if name in _SEARCHED:
-        return "it is what the run searches"
-    if name in _ASKED:
-        return "its attempts were written or judged so"
-    return "what was designed so far follows from it"
 
 
 def record_changes(run: Run) -> list[str]:
@@ -93,7 +70,7 @@ def record_changes(run: Run) -> list[str]:
         run.archive.append(change)
     if changes:
         history = run.archive.state.changes
-        header = "".join(f"# {time}: {change_text(change)}\n" for time, change in history)
+        header = "".join(f"# {time}: {change.text}\n" for time, change in history)
         text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
         write_text(run.folder / SETTINGS_FILE, header + text)
-    return [change_text(change) for change in changes]
+    return [change.text for change in changes]

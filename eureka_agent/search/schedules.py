@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from eureka_agent.journal.entries import IterationStarted, Notice, Planned
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.attempt_training import rung_env_steps
-from eureka_agent.search.attempts import to_confirm
+from eureka_agent.search.attempts import attempt_id, to_confirm
 from eureka_agent.search.strategies import last_revisions
 from eureka_agent.training_counts import is_confirmed
 
@@ -43,7 +44,7 @@ class Generations:
                 return
             if iteration > 0:
                 await search.baselines_are_known()
-            if search.is_over(iteration) or not search.allows(iteration):
+            if search.is_over(iteration) or not search.deadline.allows(iteration):
                 return
             try:
                 await self._generation(iteration)
@@ -81,8 +82,8 @@ class Generations:
         raise search.failed(what, last_revisions(this_round))
 
     async def _round(self, iteration: int, samples: range) -> None:
-        search = self._search
-        plans = search.plan(iteration, samples)
+        search, archive = self._search, self._search.run.archive
+        plans = search.briefing.plan(iteration, samples)
         tasks: list[ProposalTask] = []
         siblings: list[str] = []
         for plan in plans:
@@ -94,10 +95,10 @@ class Generations:
             training = await search.begin(plan, siblings)
             if training is None:  # the others could not be made either
                 break
-            siblings.append(search.first_source(iteration, plan.sample))
+            first = archive.state.by_id[attempt_id(iteration, plan.sample, 0)]
+            siblings.append(first.proposal.reward.source)  # with the critic's repairs
             tasks.append(self._group.create_task(training))
-        if tasks:
-            await asyncio.wait(tasks)
+        await _ended(tasks)
 
 
 class Rounds(Generations):
@@ -110,7 +111,8 @@ class Rounds(Generations):
         while True:
             iteration = self._unfinished()
             if iteration is None:
-                iteration = self._next()
+                plans = search.run.archive.state.plans
+                iteration = max((each for each, _ in plans), default=-1) + 1
                 await self._judged(iteration - 1)
                 while search.run.archive.state.decision is None:
                     await ask()
@@ -138,10 +140,6 @@ class Rounds(Generations):
         state = self._search.run.archive.state
         return next((each for each, _ in state.plans if each not in state.iterations_ended), None)
 
-    def _next(self) -> int:
-        plans = self._search.run.archive.state.plans
-        return max((iteration for iteration, _ in plans), default=-1) + 1
-
 
 class Steady:
     """Plans a proposal as soon as there is room for it: as many at a time as a generation has, and
@@ -161,10 +159,11 @@ class Steady:
         search = self._search
         for confirmation in search.run.archive.state.confirmations:
             self._group.create_task(search.repeat(confirmation.iteration, confirmation.attempts))
-        for place in self._places():
+        iterations = range(search.run.settings.iterations)
+        for place in itertools.product(iterations, range(self._size)):
             if not await self._plan(*place):
                 break
-        await self._ended()
+        await _ended(self._tasks)
         last, size = search.run.settings.iterations - 1, self._size
         rounds = 1
         while not search.is_cut_short:
@@ -177,12 +176,8 @@ class Steady:
             for sample in range(rounds * size, (rounds + 1) * size):
                 if not await self._plan(last, sample):
                     break
-            await self._ended()
+            await _ended(self._tasks)
             rounds += 1
-
-    def _places(self) -> Sequence[tuple[int, int]]:
-        iterations = range(self._search.run.settings.iterations)
-        return [(iteration, sample) for iteration in iterations for sample in range(self._size)]
 
     async def _plan(self, iteration: int, sample: int) -> bool:
         """Start the next proposal when there is room. False if no further one is started."""
@@ -192,7 +187,8 @@ class Steady:
             while not self._has_room():
                 self._changed.clear()
                 await self._changed.wait()
-            if search.is_cut_short or search.is_over(iteration) or not search.allows(iteration):
+            is_over = search.is_cut_short or search.is_over(iteration)
+            if is_over or not search.deadline.allows(iteration):
                 return False
         if sample % self._size == 0 and iteration not in state.iterations_ended:
             search.observer(
@@ -200,21 +196,19 @@ class Steady:
                     iteration=iteration, round=sample // self._size, samples=self._size
                 )
             )
-        (plan,) = search.plan(iteration, range(sample, sample + 1))
+        (plan,) = search.briefing.plan(iteration, range(sample, sample + 1))
         self._under_way.add((iteration, sample))
         self._tasks.append(self._group.create_task(self._run_plan(plan)))
         return True
 
     def _has_room(self) -> bool:
-        ahead = min(self._past_last_rung(), max(1, int(LOOK_AHEAD * self._size)))
-        return len(self._under_way) - ahead < self._size
-
-    def _past_last_rung(self) -> int:
-        return sum(
+        past_last_rung = sum(
             any(score.env_steps == self._last_rung for score in each.rungs)
             for each in self._search.run.archive.state.by_id.values()
             if each.stage is Stage.ACCEPTED and (each.iteration, each.sample) in self._under_way
         )
+        ahead = min(past_last_rung, max(1, int(LOOK_AHEAD * self._size)))
+        return len(self._under_way) - ahead < self._size
 
     async def _run_plan(self, plan: Planned) -> Attempt | None:
         """Take a proposal to its end, then make room for another and look for new best ones."""
@@ -246,6 +240,7 @@ class Steady:
             if not left and sum(each[0] == iteration for each in plans) >= self._size:
                 self._search.end_iteration(iteration)
 
-    async def _ended(self) -> None:
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+
+async def _ended(tasks: Sequence[ProposalTask]) -> None:
+    if tasks:
+        await asyncio.wait(tasks)

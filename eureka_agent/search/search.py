@@ -33,7 +33,6 @@ from eureka_agent.records import Attempt
 from eureka_agent.search.advisers import Advisers
 from eureka_agent.search.attempts import (
     AttemptRunner,
-    attempt_id,
     failures,
     repeat_seeds,
     to_confirm,
@@ -41,10 +40,10 @@ from eureka_agent.search.attempts import (
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.final import FinalTrainings
-from eureka_agent.search.lineage import coverage_so_far
 from eureka_agent.search.randomisation import Randomising
 from eureka_agent.search.resumption import record_changes
 from eureka_agent.search.schedules import Ask, Generations, Rounds, Steady
+from eureka_agent.search.scoring import coverage_so_far
 from eureka_agent.search.seeing import Judging
 from eureka_agent.settings import schedule_of
 from eureka_agent.training_counts import is_confirmed
@@ -111,11 +110,17 @@ class Search:
             group.create_task(self.finals.baselines())
 
     async def generations(self) -> list[Attempt]:
-        """Run all generations that settings, deadline and designer allow; the trained attempts, best
-        first. One that comes to nothing is the last. Raises EurekaError if nothing was trained."""
+        """Run all generations that settings, deadline and designer allow; the trained attempts,
+        best first. One that comes to nothing is the last. Raises EurekaError if nothing was
+        trained."""
         with first_error():
             async with asyncio.TaskGroup() as group:
-                await self._schedule(group).run()
+                schedule: type[Generations | Steady] = Generations
+                if self.ask is not None:
+                    schedule = Rounds
+                elif schedule_of(self.run.settings) == "steady":
+                    schedule = Steady
+                await schedule(self, group).run()
         attempts = self.run.archive.attempts()
         trained = ranked(judged(attempts, self.run.archive.state.feedback))
         if not trained and self.advisers.spent():
@@ -131,11 +136,6 @@ class Search:
             raise self.failed("no candidate's training came to its end", failures(attempts))
         self._record_why_ended()
         return trained
-
-    def _schedule(self, group: asyncio.TaskGroup) -> Generations | Steady:
-        if self.ask is not None:
-            return Rounds(self, group)
-        return (Steady if schedule_of(self.run.settings) == "steady" else Generations)(self, group)
 
     def extend_to(self, iterations: int) -> None:
         """Record that the search has so many generations, if it had fewer."""
@@ -185,26 +185,20 @@ class Search:
         """True if no further proposal can be made."""
         return self.advisers.spent() or self._why_ended is not None
 
-    def allows(self, iteration: int) -> bool:
-        """True if limits leave room for this generation."""
-        return self.deadline.allows(iteration)
-
-    async def baselines_are_known(self) -> bool:
+    async def baselines_are_known(self) -> None:
         """Wait for the baselines, if any are trained, until the time is up, which is recorded."""
-        if not self._trains_baselines:
-            return False
-        while True:  # the limit may change meanwhile
+        while self._trains_baselines:  # the limit may change meanwhile
             limit = self.deadline.limit
             missed = self.run.archive.state.baselines_not_awaited
             if limit is not None and missed == limit.text:
-                return False
+                return
             with suppress(TimeoutError):
                 async with asyncio.timeout(self.deadline.seconds_left()):
                     await self.finals.known()
-                    return True
+                    return
             if limit is not None and self.deadline.seconds_left() == 0.0:
                 self.observer(BaselinesNotAwaited(limit=limit.text))
-                return False
+                return
 
     def rounds(self, iteration: int) -> int:
         """Rounds that this generation may take, at least those that were made."""
@@ -217,10 +211,6 @@ class Search:
             f"{what}: {reasons}" if reasons else what,
             f"`{show_command(self.run.folder)}` lists the attempts and their findings",
         )
-
-    def plan(self, iteration: int, samples: range) -> list[Planned]:
-        """Plans for these samples."""
-        return self.briefing.plan(iteration, samples)
 
     async def take_to_end(
         self, plan: Planned, rung_scored: Callable[[], None] = lambda: None
@@ -301,20 +291,10 @@ class Search:
         if iteration not in state.iterations_ended:
             best = ranked(judged(state.attempts(), state.feedback))
             self.observer(IterationEnded(iteration=iteration, best=best[0].id if best else None))
-            self._tell_coverage()
-
-    def _tell_coverage(self) -> None:
-        """Warn where no training has come to what the fitness pays for."""
-        lacking = coverage_so_far(self.run, self.run.archive.state)
-        if lacking is not None:
-            text = f"{lacking.text}. What could help: {'; '.join(lacking.proposals)}"
-            self.observer(Notice(text=text, level="warning", stays=True))
-
-    def first_source(self, iteration: int, sample: int) -> str:
-        """Source of the first proposal for a sample, with the critic's repairs."""
-        first = self.run.archive.attempt(attempt_id(iteration, sample, 0))
-        assert first is not None  # it was judged before this call
-        return first.proposal.reward.source
+            lacking = coverage_so_far(self.run, state)
+            if lacking is not None:
+                text = f"{lacking.text}. What could help: {'; '.join(lacking.proposals)}"
+                self.observer(Notice(text=text, level="warning", stays=True))
 
 
 @contextmanager

@@ -104,7 +104,8 @@ class Judging:
 
     async def judge(self) -> None:
         """Compare until each trained attempt has its comparisons, or no pair is left. Answers of
-        pairs of one choice are one record: a killed run chooses them again and finds the replies."""
+        pairs of one choice are one record: a killed run chooses them again and finds the
+        replies."""
         while pairs := next_pairs(
             self._run.archive.attempts(), self._run.archive.state.feedback, self._run.settings.seed
         ):

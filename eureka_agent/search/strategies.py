@@ -186,11 +186,7 @@ def rank_of_turn(turn: int) -> int:
     return (number & -number).bit_length() - 1
 
 
-STRATEGIES: dict[str, type[Strategy]] = {
-    "greedy": Greedy,
-    "best-of-n": BestOfN,
-    "islands": Islands,
-}
+STRATEGIES: dict[str, type[Strategy]] = {"greedy": Greedy, "best-of-n": BestOfN, "islands": Islands}
 """By the names that `--strategy` takes."""
 
 

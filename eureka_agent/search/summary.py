@@ -15,7 +15,6 @@ from eureka_agent.analysis.standing import (
 )
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.feedback_records import Given
-from eureka_agent.journal.entries import SettingChanged
 from eureka_agent.journal.state import RunState
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, FinalTraining, Message, Outcome, Stage
@@ -148,7 +147,7 @@ def _not_understood(run: Run) -> tuple[str, ...]:
 def remarks(run: Run) -> tuple[str, ...]:
     """Remarks on a run: changed settings, missing generations."""
     state = run.archive.facts
-    changes = [f"when it was resumed, {change_text(change)}" for _, change in state.changes]
+    changes = [f"when it was resumed, {change.text}" for _, change in state.changes]
     trained = state.began.card_text if state.began.card is None else ""
     return (*changes, *filter(None, (trained, state.ended_early)), *_pruned(state))
 
@@ -158,11 +157,6 @@ def _pruned(state: RunState) -> list[str]:
     days = Counter(time[:10] for time in state.pruned.values())
     text = "policies, episodes and pictures of {} were pruned on {}"
     return [text.format(plural(many, "attempt"), day) for day, many in sorted(days.items())]
-
-
-def change_text(change: SettingChanged) -> str:
-    """`gate changed from True to False`."""
-    return f"{change.name} changed from {change.before} to {change.now}"
 
 
 def budget_texts(run: Run) -> tuple[str, ...]:
@@ -185,12 +179,8 @@ def _own(limits: Mapping[str, str]) -> dict[str, str]:
 
 def model_limits(settings: SearchSettings) -> dict[str, str]:
     """The limits on models in the archive's form, to detect changes."""
-    limits = {
-        "max_cost": settings.max_cost,
-        "max_tokens": settings.max_tokens,
-        "max_time": settings.max_time,
-    }
-    return {name: str(value) for name, value in limits.items() if value is not None}
+    limits = ((name, getattr(settings, name)) for name in ("max_cost", "max_tokens", "max_time"))
+    return {name: str(value) for name, value in limits if value is not None}
 
 
 def run_cost(

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from eureka_agent.invocation import command
 from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.llm.budget import Budget
 from eureka_agent.llm.gateway import Gateway
-from eureka_agent.llm.interface import LanguageModelError, MessageStore
+from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.records import Message, Verdict, WrittenFitness
 from eureka_agent.search.models import Models
 from eureka_agent.settings import SearchSettings, judge_of
@@ -160,11 +160,7 @@ async def accepted_fitness(
 
 
 async def no_fitness(
-    settings: SearchSettings,
-    models: Models | None,
-    sentence: str,
-    runs: Path,
-    observer: Observer,
+    settings: SearchSettings, models: Models | None, sentence: str, runs: Path, observer: Observer
 ) -> AcceptedFitness:
     """The fitness of a search without a metric: nothing. Raises the errors of `check_sight`."""
     keys: tuple[str, ...] = ()
@@ -203,12 +199,10 @@ async def before_a_run(
     drafts = runs / DRAFTS_FOLDER
     with storage_errors(drafts):
         drafts.mkdir(parents=True, exist_ok=True)
-    archive = Archive(drafts)
-    store = _NotedStore(archive)
-    budget = Budget(models.limits, models.prices)
-    gateway = Gateway(store, budget, settings.concurrency, observer)
+    archive, budget = _NotedArchive(drafts), Budget(models.limits, models.prices)
+    gateway = Gateway(archive, budget, settings.concurrency, observer)
     try:
-        yield gateway, store.keys
+        yield gateway, archive.keys
     except LanguageModelError as error:  # no run exists yet
         begun = "no run was begun, and the same command asks again for what is missing"
         error.hint = "; ".join(filter(None, (error.hint, begun)))
@@ -245,32 +239,26 @@ def keep_in_run(run: Run) -> None:
     drafts = run.folder.parent / DRAFTS_FOLDER
     if not missing or not (drafts / FILE_NAME).is_file():
         return
-    stored = Archive(drafts)
-    try:
+    with closing(Archive(drafts)) as stored:
         for key in missing:
-            message = stored.find(key)
-            if message is not None:
+            if (message := stored.find(key)) is not None:
                 archive.put(key, message)
-    finally:
-        stored.close()
 
 
-class _NotedStore:
-    """A message store that records the keys in use."""
+class _NotedArchive(Archive):
+    """An archive that notes the keys of all messages found or stored, in order."""
 
-    def __init__(self, store: MessageStore) -> None:
-        self._store = store
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
         self.keys: dict[str, None] = {}
-        """Keys of all messages found or stored, in order."""
 
     def find(self, key: str) -> Message | None:
-        """See `MessageStore`."""
-        message = self._store.find(key)
-        if message is not None:
+        """See `Archive`."""
+        if (message := super().find(key)) is not None:
             self.keys[key] = None
         return message
 
     def put(self, key: str, message: Message) -> None:
-        """See `MessageStore`."""
-        self._store.put(key, message)
+        """See `Archive`."""
+        super().put(key, message)
         self.keys[key] = None

@@ -22,7 +22,7 @@ from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.critic.memory import Memory
 from eureka_agent.journal.entries import Planned
 from eureka_agent.records import Attempt, Operator, Stage
-from eureka_agent.search.memory import RunMemory
+from eureka_agent.search.drafts import RunMemory
 
 MakeRun = Callable[..., Run]
 MakeAttempt = Callable[..., Attempt]

@@ -236,7 +236,7 @@ def test_a_resumed_run_takes_settings_and_refuses_those_that_may_not_change(
     eureka("search", "bring the puck to the middle", "--env", str(puck), *flags)
     errors = eureka("resume", "latest", "--samples", "2", status=2)
     assert "--samples is 1 in" in errors
-    assert "what was designed so far follows from it" in errors
+    assert "what was made so far rests on it" in errors
     output = eureka("resume", "latest", "--iterations", "2", "--no-novelty")
     assert "iterations changed from 1 to 2" in output
     assert "novelty changed from True to False" in output
