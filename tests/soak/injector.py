@@ -62,24 +62,15 @@ class Injector:
         long_s: float,
     ) -> None:
         """`temporary`: the batch's folder for temporary files; `disk`: a small file system with the
-        runs; None: it is not filled. `engine`: Docker engine of the workers; None: they are plain
+        runs, if it is to be filled. `engine`: Docker engine of the workers; None: they are plain
         processes. `clock`: file of `jumping_clock`. `long_s`: length of outages and stops."""
-        self._server = server
-        self._temporary = temporary
-        self._disk = disk
-        self._engine = engine
-        self._clock = clock
+        self._server, self._temporary, self._disk = server, temporary, disk
+        self._engine, self._clock, self._long_s = engine, clock, long_s
         self._random = random.Random(seed)
-        self._long_s = long_s
         self.happened = Happened()
         self._faults: list[Callable[[subprocess.Popen[bytes]], None]] = [
-            self.kill_driver,
-            self.kill_worker,
-            self.refuse,
-            self.outage,
-            self.garble,
-            self.stop_driver,
-            self.set_clock,
+            *(self.kill_driver, self.kill_worker, self.refuse, self.outage, self.garble),
+            *(self.stop_driver, self.set_clock),
             *([self.fill_disk] if disk is not None else []),
             *([self.kill_engine] if engine is not None else []),
         ]

@@ -16,7 +16,7 @@ from soak_server import DOLLARS, PROMPT_TOKENS, REPLY_TOKENS
 from eureka_agent.archive.run_folder import Run, reading
 from eureka_agent.batch.folder import SearchState, searches_of
 from eureka_agent.batch.intents import IntentsFile
-from eureka_agent.records import Attempt, Stage
+from eureka_agent.records import Stage
 from eureka_agent.search.attempts import failures
 
 NEAR_S = 1.5
@@ -53,8 +53,9 @@ def proofs(
             found = run.archive.attempts()
             attempts += len(found)
             twice += sum(count > 1 for count in Counter(each.id for each in found).values())
-            twice += sum(count > 1 for each in found for count in Counter(_seeds(each)).values())
-            beyond += sum(steps > _planned(run) for steps in _env_steps(run))
+            seeds = [(each.seed, *(again.seed for again in each.repeats)) for each in found]
+            twice += sum(len(each) - len(set(each)) for each in seeds)
+            beyond += sum(each > run.settings.steps_of_a_training for each in _env_steps(run))
             messages = run.archive.messages()
             stored += [
                 int(n) for each in messages for n in re.findall(r"GAIN = (\d+)\.5", each.reply)
@@ -74,24 +75,14 @@ def proofs(
         Proof("searches that failed but for the budget", ", ".join(failed) or "none", not failed),
         Proof("attempts, each once", f"{attempts}, {twice} twice", attempts > 0 and not twice),
         Proof("trainings beyond their steps", str(beyond), beyond == 0),
-        Proof(
-            "searches without a model that differ from unbroken ones",
-            ", ".join(unequal) or "none",
-            not unequal,
-        ),
+        Proof("searches unlike unbroken ones", ", ".join(unequal) or "none", not unequal),
         Proof("replies that were stored twice", str(len(repeated)), not repeated),
         Proof(
-            "replies that were lost, of"
-            f" {len(answered)} ({len(happened.kills)} kills, {len(happened.full)} times a"
-            " full disk)",
+            f"replies that were lost, of {len(answered)} ({len(happened.kills)} kills)",
             f"{len(lost)}, of them {len(lost) - len(excused)} at another time",
             len(lost) == len(excused),
         ),
-        Proof(
-            "spent on models",
-            f"${spent:.4f} of ${most:.4f}",
-            spent < most + REQUEST_DOLLARS,
-        ),
+        Proof("spent", f"${spent:.4f} of ${most:.4f}", spent < most + REQUEST_DOLLARS),
         Proof("left behind", ", ".join(left) or "nothing", not left),
         Proof("largest memory of the driver", f"{largest_mb:.0f} MB", largest_mb < MOST_MB),
     ]
@@ -126,28 +117,12 @@ def _is_near(moment: float, happened: Happened) -> bool:
     )
 
 
-def _seeds(attempt: Attempt) -> list[int]:
-    return [attempt.seed, *(repeat.seed for repeat in attempt.repeats)]
-
-
-def _planned(run: Run) -> int:
-    """Env steps of a training: whole updates."""
-    per_update = run.settings.num_envs * run.settings.horizon
-    return -(-run.settings.env_steps // per_update) * per_update
-
-
 def _env_steps(run: Run) -> list[int]:
     """Env steps of every training."""
-    found = [each.outcome.env_steps for each in run.archive.attempts() if each.outcome is not None]
-    found += [
-        repeat.outcome.env_steps
-        for each in run.archive.attempts()
-        for repeat in each.repeats
-        if repeat.outcome is not None
-    ]
-    return found + [
-        each.outcome.env_steps for each in run.archive.trainings() if each.outcome is not None
-    ]
+    attempts = run.archive.attempts()
+    repeats = (repeat for each in attempts for repeat in each.repeats)
+    outcomes = [each.outcome for each in (*attempts, *repeats, *run.archive.trainings())]
+    return [each.env_steps for each in outcomes if each is not None]
 
 
 def _difference(found: list[tuple[object, ...]], unbroken: list[tuple[object, ...]]) -> str:
@@ -160,15 +135,9 @@ def _difference(found: list[tuple[object, ...]], unbroken: list[tuple[object, ..
 
 
 def _failures(run: Run) -> str:
-    """Why attempts and their repeats were not trained, for whoever looks into a difference."""
-    told = [f"{each.id} {each.stage}: {each.reason}" for each in failures(run.archive.attempts())]
-    told += [
-        f"{each.id} again: {repeat.failure}"
-        for each in run.archive.attempts()
-        for repeat in each.repeats
-        if repeat.failure
-    ]
-    return "".join(f"\n    {line}" for line in told)
+    """Why attempts were not trained, for whoever looks into a difference."""
+    told = failures(run.archive.attempts())
+    return "".join(f"\n    {each.id} {each.stage}: {each.reason}" for each in told)
 
 
 def _found(run: Run) -> list[tuple[object, ...]]:

@@ -21,10 +21,9 @@ import time
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from injector import Happened, Injector, resident_mb, workers
-from memory import flat_memory, many_searches
 from own_engine import OwnEngine, has_engine, own_engine
 from proofs import Proof, proofs, table
 from small_disk import small_disk
@@ -36,20 +35,16 @@ MOST_S = 3600.0
 DISK = "600m"
 
 
-@dataclass
-class Size:
+class Size(NamedTuple):
     """Size of the batch, and of the faults in it."""
 
     iterations: int
     samples: int
     env_steps: int
     max_cost: float
-    pause_s: float
-    """Between two faults."""
-    long_s: float
-    """Length of outages and stops."""
-    fault_s: float
-    """Time after which no further fault is injected."""
+    pause_s: float  # between two faults
+    long_s: float  # of outages and stops
+    fault_s: float  # after which no further fault is injected
 
 
 def size_of(minutes: float) -> Size:
@@ -61,42 +56,26 @@ def size_of(minutes: float) -> Size:
 
 def batch_file(size: Size, base_url: str, sandbox: str) -> dict[str, Any]:
     """Twelve searches: four without a model, and eight with one, two of them in batches."""
-    asking = {"base_url": base_url, "price": [f"openai/soak={DOLLARS},{DOLLARS}"]}
+    asking: dict[str, Any] = {"env": "cartpole", "model": "openai/soak", "base_url": base_url}
+    asking["price"] = [f"openai/soak={DOLLARS},{DOLLARS}"]
+    batched = {**asking, "llm_batch": True, "llm_batch_wait": 0.3}
+    ones = ("finalists", "final_seeds", "confirm", "snapshot_interval")
+    defaults: dict[str, Any] = dict.fromkeys(ones, 1) | {
+        "evaluation_episodes": 2,
+        "scoring_episodes": 2,
+    }
+    defaults |= {"iterations": size.iterations, "samples": size.samples}
+    defaults |= {"env_steps": size.env_steps, "schedule": "generations"}
+    defaults |= {"novelty": False, "analyst": "off", "video": False}
     return {
         "sandbox": sandbox,
         "max_cost": size.max_cost,
         "retries": 100,
-        "defaults": {
-            "iterations": size.iterations,
-            "samples": size.samples,
-            "env_steps": size.env_steps,
-            "schedule": "generations",
-            "finalists": 1,
-            "final_seeds": 1,
-            "confirm": 1,
-            "evaluation_episodes": 2,
-            "scoring_episodes": 2,
-            "snapshot_interval": 1,
-            "novelty": False,
-            "analyst": "off",
-            "video": False,
-        },
+        "defaults": defaults,
         "groups": {
             "offline": {"matrix": {"env": ["cartpole", "quadcopter"], "seed": [0, 1]}},
-            "asking": {
-                "settings": {"env": "cartpole", "model": "openai/soak", **asking},
-                "matrix": {"seed": [0, 1, 2, 3, 4, 5]},
-            },
-            "batched": {
-                "settings": {
-                    "env": "cartpole",
-                    "model": "openai/soak",
-                    "llm_batch": True,
-                    "llm_batch_wait": 0.3,
-                    **asking,
-                },
-                "matrix": {"seed": [0, 1]},
-            },
+            "asking": {"settings": asking, "matrix": {"seed": [0, 1, 2, 3, 4, 5]}},
+            "batched": {"settings": batched, "matrix": {"seed": [0, 1]}},
         },
     }
 
@@ -198,9 +177,6 @@ def soak(
         )
         found.insert(0, Proof("the batch ended", f"status {status}", status == 0))
         found.insert(1, Proof("and so did the unbroken one", f"status {unbroken}", unbroken == 0))
-        if minutes > 5:
-            one.write("many", many_searches(sandbox))
-            found.append(flat_memory(one.start, one.runs / "many"))
         return found, injector.happened, one
 
 

@@ -19,7 +19,6 @@ matrix: {env: [cartpole], seed: [0, 1]}
 """
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.in_turns(1),
     pytest.mark.docker,
     pytest.mark.skipif(
         not has_engine(), reason="needs an engine of its own, which only root can start"
