@@ -26,6 +26,7 @@ from eureka_agent.search.budget import outage_limit
 from eureka_agent.search.deadline import ALONE, SearchContext
 from eureka_agent.search.models import Models
 from eureka_agent.search.summary import model_limits
+from eureka_agent.wording import plural
 
 
 @dataclass(frozen=True)
@@ -57,13 +58,9 @@ class Advisers:
         """Wait for the replies that are paid for. A second Ctrl-C ends the wait."""
         if self.gateway is None:
             return
-        waiting = self.gateway.under_way
-        if waiting:
-            text = (
-                f"waiting for {waiting} repl{'y' if waiting == 1 else 'ies'} already asked for, so"
-                f" that {'it is' if waiting == 1 else 'they are'} not paid twice"
-            )
-            observer(Notice(text=f"{text}; Ctrl-C again leaves without"))
+        if waiting := self.gateway.under_way:
+            text = f"waiting for {plural(waiting, 'reply', 'replies')} already asked for, so that"
+            observer(Notice(text=f"{text} nothing is paid twice; Ctrl-C again leaves without"))
         with suppress(asyncio.CancelledError):
             await self.gateway.finish()
 

@@ -46,9 +46,7 @@ class AttemptTrainer:
     """Trains accepted attempts, with their reviews and their scores at rungs."""
 
     def __init__(self, run: Run, critic: Critic, trials: TrialRunner, observer: Observer) -> None:
-        self._run = run
-        self._critic = critic
-        self._trials = trials
+        self._run, self._critic, self._trials = run, critic, trials
         self._observer = observer
         self._practice = practice_env_steps(run.settings)
         self._rungs = rung_env_steps(run.settings)

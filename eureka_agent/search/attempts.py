@@ -31,9 +31,7 @@ class AttemptRunner:
     def __init__(
         self, run: Run, designer: Designer, critic: Critic, trials: TrialRunner, observer: Observer
     ) -> None:
-        self._run = run
-        self._designer = designer
-        self._critic = critic
+        self._run, self._designer, self._critic = run, designer, critic
         self.trainer = AttemptTrainer(run, critic, trials, observer)
         self._observer = observer
         self._memory = RunMemory(run, in_order=not designer.concurrent)

@@ -59,9 +59,7 @@ class Briefing:
         refining: Strategy | None = None,
     ) -> None:
         """`refining`: the strategy from a person's first word on, if it is another one."""
-        self._run = run
-        self._observer = observer
-        self._strategy = strategy
+        self._run, self._observer, self._strategy = run, observer, strategy
         self._refining = refining or strategy
         self._models = models
         self._analyst = analyst

@@ -127,9 +127,7 @@ class Drafts:
     a person's feedback there is one draft, which goes on from what they liked."""
 
     def __init__(self, run: Run, designer: Designer, critic: Critic, memory: RunMemory) -> None:
-        self._run = run
-        self._designer = designer
-        self._critic = critic
+        self._run, self._designer, self._critic = run, designer, critic
         self._memory = memory
         self._credits: dict[Episodes, dict[str, Credit | None]] = {}
         """By source, on the last episodes alone: they grow with every training."""

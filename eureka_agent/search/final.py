@@ -52,9 +52,7 @@ class FinalTrainings:
     def __init__(
         self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: Observer
     ) -> None:
-        self._run = run
-        self._trials = trials
-        self._cache = cache
+        self._run, self._trials, self._cache = run, trials, cache
         self._observer = observer
         self._seeds = final_seeds(run.settings.final_seeds)
         self._baseline_seeds = final_seeds(run.settings.seeds_of_baselines)

@@ -276,7 +276,14 @@ def effective_settings(
         SearchSettings, {**description.training_on(device), **values, **found}, "the settings"
     )
     check_training(settings)
-    _check_exploration(settings, description)
+    default = SearchSettings.model_fields["initial_action_std"].default
+    if description.action_choices and settings.initial_action_std != default:
+        raise SettingsError(
+            f"initial_action_std is {settings.initial_action_std!r}, but the actions of"
+            f" {description.environment!r} are choices, which have no standard deviation",
+            "leave --initial-action-std out; --entropy-coefficient 0.01 keeps a policy trying"
+            " several choices",
+        )
     return settings
 
 
@@ -309,18 +316,6 @@ def check_randomise(
         )
 
 
-def _check_exploration(settings: SearchSettings, description: TaskDescription) -> None:
-    """Raise SettingsError for a standard deviation of discrete actions."""
-    default = SearchSettings.model_fields["initial_action_std"].default
-    if description.action_choices and settings.initial_action_std != default:
-        raise SettingsError(
-            f"initial_action_std is {settings.initial_action_std!r}, but the actions of"
-            f" {description.environment!r} are choices, which have no standard deviation",
-            "leave --initial-action-std out; --entropy-coefficient 0.01 keeps a policy trying"
-            " several choices",
-        )
-
-
 async def measure_task(dry_runner: DryRunner, observer: Observer, *, scores: bool = True) -> None:
     """Take the measurements for models, once in a run."""
     for with_scores in (True, False) if scores else (False,):
@@ -338,15 +333,10 @@ def _changed(before: TaskDescription, now: TaskDescription) -> str:
     """The changed files in a sentence's form; empty if they are not known."""
     if not (before.files and now.files):
         return ""
-    names = sorted(
-        name
-        for name in {*before.files, *now.files}
-        if before.files.get(name) != now.files.get(name)
-    )
-    shown = ", ".join(one_line(name, 100) for name in names[:5]) + (
-        f" and {len(names) - 5} more" if len(names) > 5 else ""
-    )
-    return f": {shown}" if names else ""
+    names = sorted({name for name, _ in before.files.items() ^ now.files.items()})
+    shown = ", ".join(one_line(name, 100) for name in names[:5])
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return f": {shown}{more}" if names else ""
 
 
 async def _written_fitness(

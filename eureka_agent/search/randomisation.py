@@ -70,11 +70,8 @@ class Randomising:
         observer: Observer,
     ) -> None:
         """`writer`: None for the offline distributions."""
-        self._run = run
-        self._trainer = trainer
-        self._trials = trials
-        self._writer = writer
-        self._observer = observer
+        self._run, self._trainer, self._trials = run, trainer, trials
+        self._writer, self._observer = writer, observer
         self._parameters = run.description.parameters
 
     async def run(self) -> None:

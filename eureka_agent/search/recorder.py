@@ -25,7 +25,7 @@ class Recorder:
 
     def __init__(self, run: Run, observer: Observer) -> None:
         self._run = run
-        self._observer = observer
+        self.observer = observer
         self._before = run.seconds
         self._since = time.monotonic()
         run.archive.clock = self.seconds
@@ -35,14 +35,10 @@ class Recorder:
         """Wall time of the run so far, over all its resumptions."""
         return self._before + time.monotonic() - self._since
 
-    def pass_on(self, entry: BaseEntry) -> None:
-        """Pass on an entry that is stored."""
-        self._observer(entry)
-
     def __call__(self, entry: BaseEntry) -> None:
         """Store the entry and pass it on. Raises RunFolderError if it cannot be stored."""
         self._run.archive.append(entry)
-        self._observer(entry)
+        self.observer(entry)
 
     async def keep_current(self) -> None:
         """Flush the archive every second, for observers in other processes."""
@@ -66,7 +62,7 @@ def end_run(run: Run, status: RunStatus, message: str, observer: Recorder) -> No
         write_file(run.folder / MESSAGES, lambda draft: write_recording(draft, recording_of(run)))
     report = run_report(run)
     write_text(run.folder / REPORT, markdown(report))
-    observer.pass_on(ended)
+    observer.observer(ended)
     # last, since it takes longest, and the run's recorded time has ended
     write_text(run.folder / HTML_REPORT, html_report(report))
 

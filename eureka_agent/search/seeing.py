@@ -43,11 +43,8 @@ class RunAnalyst:
         self, analyst: Analyst, run: Run, maker: FilmMaker | None, observer: Observer
     ) -> None:
         """`maker` draws pictures; None: the analyst sees none."""
-        self._analyst = analyst
-        self._run = run
-        self._maker = maker
-        self._observer = observer
-        self._blind = False
+        self._analyst, self._run, self._maker = analyst, run, maker
+        self._observer, self._blind = observer, False
         """True once nothing could be drawn."""
 
     async def analyse(self, attempt: str, reward: RewardSpecification, diagnosis: Diagnosis) -> str:
@@ -97,9 +94,7 @@ class Judging:
     """Has a model compare the attempts of a run."""
 
     def __init__(self, judge: ModelJudge, run: Run, maker: FilmMaker, observer: Observer) -> None:
-        self._judge = judge
-        self._run = run
-        self._maker = maker
+        self._judge, self._run, self._maker = judge, run, maker
         self._observer = observer
 
     async def judge(self) -> None:

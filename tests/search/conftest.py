@@ -4,7 +4,7 @@ runs without workers."""
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,19 @@ def puck(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # in the place of the cards' folder: a search's card would decide over later tests
     (folder / "cards").write_text("")
     return folder
+
+
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL")
+
+
+@pytest.fixture(scope="package", autouse=True)
+def _no_proxy() -> Iterator[None]:
+    """Model servers are on loopback."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in PROXIES:
+            patch.delenv(name, raising=False)
+            patch.delenv(name.lower(), raising=False)
+        yield
 
 
 @pytest.fixture

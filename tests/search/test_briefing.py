@@ -30,7 +30,7 @@ from eureka_agent.records import FinalTraining, Operator
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.preparation import measure_task
-from eureka_agent.search.strategies import BestOfN, Greedy, Strategy, strategy_of
+from eureka_agent.search.strategies import Greedy, Strategy, strategy_of
 from eureka_agent.settings import SearchSettings
 
 MakeRun = Callable[..., Run]
@@ -66,17 +66,6 @@ async def requests(
     """Requests to designers for these places of a generation."""
     briefing = Briefing(run, strategy, run.archive.append)
     return [await briefing.request(plan) for plan in briefing.plan(iteration, samples)]
-
-
-async def test_later_generations_without_parents_go_on_with_other_angles(make_run: MakeRun) -> None:
-    run = make_run(**SETTINGS)
-    first, second = [await requests(run, BestOfN(), iteration, range(6)) for iteration in (0, 1)]
-    assert [request.angle for request in (*first, *second)] == list(range(12))
-    assert [request.number for request in second] == list(range(1, 7))
-    again = await requests(run, BestOfN(), 0, range(6, 12))
-    assert len({opening(request)[1].content for request in (*first, *again)}) == 12, (
-        "a second round of the same generation"
-    )
 
 
 async def test_what_a_person_says_is_about_the_best_so_far(make_run: MakeRun) -> None:

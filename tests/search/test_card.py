@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 from command_line import CommandLine
 from outcomes import make_outcome
-from rich.console import Console
 
 from eureka_agent.archive.cache import trainer_files
 from eureka_agent.archive.run_folder import versions
@@ -28,7 +26,6 @@ from eureka_agent.records import (
     TaskDescription,
     UntrainedScore,
 )
-from eureka_agent.report.environment import render_card
 from eureka_agent.report.progress import trainings_total
 from eureka_agent.rewards import baseline
 from eureka_agent.search.card import NoCardError, final_trainings_of, make_card, why_stale
@@ -124,17 +121,6 @@ def test_env_steps_to_the_level_are_those_of_most_of_the_way(make: Card) -> None
     The sparse curve ends at 3."""
     assert make.human.env_steps_to_level == 300
     assert make.sparse.env_steps_to_level is None
-
-
-def test_trainings_of_another_length_than_the_tasks_are_told(description: TaskDescription) -> None:
-    shown = io.StringIO()
-    longer = description.model_copy(update={"env_steps": 20_000_000})
-    found = made_from(longer, [*HUMAN, *SPARSE])
-    assert (found.env_steps, found.budget) == (400, 20_000_000)
-    Console(file=shown, width=120).print(render_card(found))
-    assert "400 env steps a training (the task has 20.0M)" in shown.getvalue()
-    as_planned = description.model_copy(update={"env_steps": 400})
-    assert made_from(as_planned, [*HUMAN, *SPARSE]).budget is None
 
 
 def test_a_human_reward_that_does_not_learn_has_no_level(description: TaskDescription) -> None:

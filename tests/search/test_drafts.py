@@ -31,7 +31,6 @@ from eureka_agent.feedback_records import Wish
 from eureka_agent.journal.entries import FeedbackGiven
 from eureka_agent.records import Credit, Finding, Proposal, Verdict
 from eureka_agent.rewards import RewardSpecification
-from eureka_agent.search.attempt_training import practice_env_steps, rung_env_steps
 from eureka_agent.search.drafts import Known, expected_improvements
 from eureka_agent.search.strategies import BestOfN, Strategy
 from eureka_agent.search.trial import Trial, TrialRequest
@@ -241,14 +240,6 @@ async def test_a_search_that_is_killed_among_drafts_goes_on_as_if_it_was_not(
     left = sources[known:] if known < 3 else sources[4:]
     await search_of(run, left)[0].engine.generations()
     assert rows(run) == rows(unbroken)
-
-
-def test_episodes_of_practice_are_kept_where_drafts_are_compared(make_run: MakeRun) -> None:
-    """At the second of ten checkpoints."""
-    one, two = (settings(make_run, drafts).settings for drafts in (1, 2))
-    assert practice_env_steps(one) == ()
-    (steps,) = practice_env_steps(two)
-    assert 0.2 * two.steps_of_a_training <= steps < min(rung_env_steps(two))
 
 
 STEPS = 30

@@ -220,21 +220,6 @@ async def test_parents_are_the_best_so_far_and_a_worse_generation_changes_nothin
 # ── one after the other, or at once ───────────────────────────────────────────────────────────────
 
 
-async def test_a_sequential_designer_knows_the_proposals_before_its_own(make_run: MakeRun) -> None:
-    run = make_run(iterations=2, samples=3)
-    designer = ScriptedDesigner([reward(weight) for weight in range(6)])
-    trials = TableTrials({reward(weight): float(weight) for weight in range(6)})
-    await ScriptedSearch(run, designer, trials).engine.generations()
-    assert [request.siblings for request in designer.requests] == [
-        (),
-        (reward(0),),
-        (reward(0), reward(1)),
-        (),  # a new generation
-        (reward(3),),
-        (reward(3), reward(4)),
-    ]
-
-
 async def test_a_concurrent_designer_is_asked_for_all_at_once_and_told_of_no_siblings(
     make_run: MakeRun,
 ) -> None:

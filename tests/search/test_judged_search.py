@@ -125,9 +125,6 @@ def judge() -> Judge:
 def searcher(
     judge: Judge, puck: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Searcher]:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setenv("EUREKA_RUNS", str(tmp_path / "runs"))
     with ModelServer(judge) as server:
@@ -242,21 +239,6 @@ async def test_nobody_who_sees_is_told_before_anything_is_trained(
         await searcher.start(**changes)
     assert hint in caught.value.hint
     assert not list((searcher.folder.parent / "runs").glob("[!.]*"))
-
-
-async def test_a_replayed_search_is_judged_again_for_nothing(
-    searcher: Searcher, judge: Judge
-) -> None:
-    run = await searcher.start(iterations=1)
-    asked = len(judge.asked)
-    again = await searcher.start(
-        iterations=1, model=[f"replay:{run.folder}"], judge="auto", base_url=None
-    )
-    assert len(judge.asked) == asked
-    first, second = (comparisons_of_model(each.archive.state.feedback) for each in (run, again))
-    assert first == second
-    with pytest.raises(SettingsError, match="'cartpole' no model judges"):
-        await searcher.start(model=["replay:cartpole"], judge="auto", base_url=None)
 
 
 async def test_a_person_goes_on_and_is_told_how_far_the_model_agrees(

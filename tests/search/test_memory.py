@@ -178,20 +178,6 @@ def test_known_is_what_the_plan_was_made_from(run: Run, make_attempt: MakeAttemp
     )
 
 
-@pytest.mark.parametrize(
-    ("reduction", "worst", "best"),
-    [("mean", 0.375, 2.0), ("last", 0.25, 3.0)],
-)
-def test_an_episodes_fitness_is_reduced_as_the_task_does(
-    run: Run, make_attempt: MakeAttempt, reduction: str, worst: float, best: float
-) -> None:
-    described = run.description.model_copy(update={"fitness_reduction": reduction})
-    other = Run(run.folder, run.settings, described, run.archive)
-    first = RunMemory(other, in_order=True).before(1, 0).episodes[0]
-    assert first.fitness == {"worst": worst, "best": best}
-    assert first.path == run.folder / "attempts/1-04/trajectories.npz"
-
-
 def test_files_that_are_gone_or_broken_are_left_out(run: Run, make_attempt: MakeAttempt) -> None:
     (run.folder / "attempts/1-04/trajectories.npz").unlink()
     (run.folder / "attempts/1-05/trajectories.npz").write_bytes(b"PK\x03\x04")

@@ -56,9 +56,6 @@ def command(
 ) -> Callable[..., tuple[str, ...]]:
     """Arguments of a search on the puck with a model; without finals, which have nothing to do with
     models."""
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
 
     def arguments(*more: str, iterations: int = 2, samples: int = 3) -> tuple[str, ...]:
         # a steady search's requests depend on when trainings end

@@ -196,18 +196,6 @@ def test_a_run_of_which_nothing_came_goes_once_it_has_begun(make_run: MakeRun) -
     assert not run.folder.exists()
 
 
-def test_a_run_that_came_to_something_meanwhile_stays(
-    make_run: MakeRun, make_attempt: Callable[..., Attempt]
-) -> None:
-    run = make_run()
-    begin(run)
-    plan = prune_plan(run.folder)
-    store_attempt(run.archive, make_attempt(0, 0, 1.0))
-    run.archive.append(RunEnded(status=RunStatus.STOPPED))
-    assert prune(plan).untouched == "it has changed"
-    assert run.folder.is_dir()
-
-
 def test_the_rest_of_a_removal_that_was_killed_is_no_run_and_goes_later(
     make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

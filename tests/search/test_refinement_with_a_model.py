@@ -55,9 +55,6 @@ class Reading:
 
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Reading, ModelServer]]:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     reading = Reading()
     with ModelServer(reading) as server:
@@ -164,9 +161,6 @@ class Seeing(Reading):
 async def search(
     folder: Path, monkeypatch: pytest.MonkeyPatch, model: Seeing
 ) -> tuple[Run, list[str]]:
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(name, raising=False)
-        monkeypatch.delenv(name.lower(), raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     monkeypatch.setenv("EUREKA_RUNS", str(folder.parent / "runs"))
     notices: list[str] = []

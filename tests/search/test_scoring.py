@@ -8,8 +8,14 @@ from planned_attempts import planned
 
 from eureka_agent.records import Attempt, FinalTraining, Operator, Stage, TaskDescription
 from eureka_agent.search.attempt_training import rung_env_steps
-from eureka_agent.search.scoring import changes, seed_spread
-from eureka_agent.search.scoring import evaluation_lines, human_normalized, score, score_table
+from eureka_agent.search.scoring import (
+    changes,
+    evaluation_lines,
+    human_normalized,
+    score,
+    score_table,
+    seed_spread,
+)
 from eureka_agent.search.seeds import derive_seed, final_seeds
 from eureka_agent.settings import SearchSettings
 

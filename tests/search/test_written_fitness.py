@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import pytest_asyncio
 from policy_files import save_random_policy
-from training_pool import TrainingPool
 
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_folder import Run
@@ -238,31 +237,6 @@ async def test_scores_are_what_the_trajectories_come_to_by_hand(
     assert found == pytest.approx(
         [np.abs(episodes[name]["puck_velocity"]).max() for name in ("worst", "best")]
     )
-
-
-@pytest.mark.slow
-async def test_a_training_s_curve_and_sparse_baseline_are_by_the_written_fitness(
-    puck: Path, tmp_path: Path
-) -> None:
-    lazy = (
-        "def compute_reward(actions):\n    lazy = -actions.square().sum(dim=-1)\n    return lazy,"
-        " {'lazy': lazy}\n"
-    )
-    pool = TrainingPool(
-        ProcessWall(), str(puck), "centre", SETTINGS, 2, 1, tmp_path, fitness=PROGRESS
-    )
-    try:
-        own = await pool.train("sparse", baseline(PROGRESS.source), 1)
-        other = await pool.train("lazy", given_reward(lazy), 1)
-    finally:
-        await pool.close()
-    # the reward is the fitness: its mean per step times an episode's length is the fitness, but for
-    # episodes cut at an iteration's ends
-    point = next(point for point in reversed(own.points) if point.fitness is not None)
-    assert point.fitness == pytest.approx(point.reward * (point.episode_length or 0.0), rel=0.35)
-    # the puck's own metric counts seconds and is never below 0
-    values = [point.fitness for point in other.points if point.fitness is not None]
-    assert min(values) < 0.0
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

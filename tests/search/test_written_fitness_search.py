@@ -77,11 +77,8 @@ class Searcher:
     def __init__(self, folder: Path, puck: Path, fitness: str, *rewards: str) -> None:
         self.server = FitnessServer(fitness, *rewards)
         self.eureka = CommandLine(folder)
-        environment = self.eureka.environment
-        for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "OPENAI_BASE_URL"):
-            environment.pop(name, None)
-            environment.pop(name.lower(), None)
-        environment |= {"OPENAI_API_KEY": "sk-secret-of-the-test", "COLUMNS": "200", "LINES": "60"}
+        size = {"COLUMNS": "200", "LINES": "60"}
+        self.eureka.environment |= {"OPENAI_API_KEY": "sk-secret-of-the-test", **size}
         self._puck = puck
 
     def search(self, *flags: str) -> tuple[str, ...]:
