@@ -14,31 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Protocol
 from pydantic import Field, FiniteFloat
 
 from eureka_agent import attempt_words as words
-from eureka_agent import wording
+from eureka_agent import records, wording
 from eureka_agent.cards import Card
 from eureka_agent.feedback_records import Feedback, Judgement, feedback_line
 from eureka_agent.parameters import distribution_text
 from eureka_agent.randomisation_records import Randomisation, RangeScore
-from eureka_agent.records import (
-    Attempt,
-    Cost,
-    Count,
-    Diagnosis,
-    FinalTraining,
-    Money,
-    Operator,
-    Outcome,
-    Proposal,
-    Record,
-    Repeat,
-    RungScore,
-    RunStatus,
-    Score,
-    Stage,
-    TaskDescription,
-    Verdict,
-    WrittenFitness,
-)
 from eureka_agent.settings import UNMEASURED, SearchSettings
 
 if TYPE_CHECKING:
@@ -49,7 +29,7 @@ TrainingKind = Literal["search", "repeat", "final", "human", "sparse"]
 Seconds = Annotated[FiniteFloat, Field(ge=0, le=1e10)]
 
 
-class BaseEntry(Record):
+class BaseEntry(records.Record):
     """Base of all entries. A subclass with a `kind` is one."""
 
     version: ClassVar[int] = 1
@@ -127,7 +107,7 @@ class RunCreated(Untold):
     """Settings of the recorded run, in a replay."""
     given_source: str | None = None
     """Source of a person's own reward."""
-    written_fitness: WrittenFitness | None = None
+    written_fitness: records.WrittenFitness | None = None
     fitness_accepted: str = ""
     """Acceptance of the written fitness, in words."""
     fitness_messages: tuple[str, ...] = ()
@@ -149,17 +129,17 @@ class RunCreated(Untold):
         return f"made by: {shlex.join(self.command)}" if self.command else ""
 
 
-class Asked(Record):
+class Asked(records.Record):
     """Account of requests to models."""
 
-    requests: Count = 0
-    uncounted: Count = 0
+    requests: records.Count = 0
+    uncounted: records.Count = 0
     """Requests whose tokens the server did not count."""
-    tokens: Count = 0
-    money: Money = Decimal(0)
+    tokens: records.Count = 0
+    money: records.Money = Decimal(0)
     """Cost of all requests; unknown where that of any request is."""
 
-    def with_cost(self, cost: Cost | None) -> Asked:
+    def with_cost(self, cost: records.Cost | None) -> Asked:
         """The account after another request; None: it had no reply."""
         if cost is None:
             return self
@@ -180,7 +160,7 @@ class RunStarted(BaseEntry):
     run_folder: Path = Field(default=Path(), exclude=True)
     """Current place of the run; not recorded."""
     run_name: str
-    description: TaskDescription
+    description: records.TaskDescription
     sentence: str
     settings: SearchSettings
     wall: str
@@ -225,7 +205,7 @@ class RunEnded(BaseEntry):
     """Last entry of a process."""
 
     kind: Literal["run-ended"] = "run-ended"
-    status: RunStatus
+    status: records.RunStatus
     message: str = ""
     """Sentence on why it stopped and how to resume."""
     report_path: Path | None = Field(default=None, exclude=True)
@@ -233,7 +213,7 @@ class RunEnded(BaseEntry):
 
     def line(self, state: RunState) -> str:
         # the commands' own output says how to resume a stopped run
-        stopped = self.status is RunStatus.STOPPED
+        stopped = self.status is records.RunStatus.STOPPED
         lines = [] if stopped else [line.strip() for line in self.message.splitlines()]
         message = f": {'; '.join(lines)}" if lines else ""
         report = f"; report in {self.report_path}" if self.report_path else ""
@@ -246,8 +226,8 @@ class Pruned(Untold):
     kind: Literal["pruned"] = "pruned"
     attempts: tuple[str, ...] = ()
     """Attempts without policies, episodes and pictures from now on."""
-    files: Count
-    size: Count
+    files: records.Count
+    size: records.Count
     """Bytes of these files."""
 
     def line(self, state: RunState) -> str:
@@ -276,9 +256,9 @@ class IterationStarted(BaseEntry):
     """The engine asks for an iteration's proposals; `round` counts repetitions after all failed."""
 
     kind: Literal["iteration-started"] = "iteration-started"
-    iteration: Count
-    round: Count
-    samples: Count
+    iteration: records.Count
+    round: records.Count
+    samples: records.Count
 
     def line(self, state: RunState) -> str:
         again = f", round {self.round + 1}" if self.round else ""
@@ -290,14 +270,14 @@ class Planned(Untold):
     """The strategy's plan for one proposal, which a resumed run keeps."""
 
     kind: Literal["planned"] = "planned"
-    iteration: Count
-    sample: Count
-    operator: Operator
+    iteration: records.Count
+    sample: records.Count
+    operator: records.Operator
     parents: tuple[str, ...] = ()
     model: str = ""
-    seen: Count
+    seen: records.Count
     """Number of the last entry known to the plan; later ones do not enter the request."""
-    feedback: Count | None = None
+    feedback: records.Count | None = None
     """Number of the entry with the person's reward, for `Operator.EDIT`."""
 
     def line(self, state: RunState) -> str:
@@ -310,7 +290,7 @@ class IterationEnded(BaseEntry):
     """All attempts of an iteration ended, and the best so far were confirmed."""
 
     kind: Literal["iteration-ended"] = "iteration-ended"
-    iteration: Count
+    iteration: records.Count
     best: str | None
 
     def line(self, state: RunState) -> str:
@@ -326,9 +306,9 @@ class ConfirmationStarted(BaseEntry):
     """The best attempts so far are trained again, so that none leads by luck."""
 
     kind: Literal["confirmation-started"] = "confirmation-started"
-    iteration: Count
+    iteration: records.Count
     attempts: tuple[str, ...]
-    trainings: Count
+    trainings: records.Count
 
     def line(self, state: RunState) -> str:
         trainings = wording.plural(self.trainings, "training")
@@ -353,7 +333,7 @@ class DeadlineReached(Untold):
     kind: Literal["deadline-reached"] = "deadline-reached"
     limit: str
     """The limit in words; the decision does not hold for another one."""
-    iterations: Count
+    iterations: records.Count
     text: str
 
     def line(self, state: RunState) -> str:
@@ -402,7 +382,7 @@ class FinalRound(BaseEntry):
     """Finalists get further fresh seeds, the others having shown enough."""
 
     kind: Literal["final-round"] = "final-round"
-    seeds: dict[str, Count]
+    seeds: dict[str, records.Count]
     """Number of seeds that each of them is to have."""
 
     def line(self, state: RunState) -> str:
@@ -433,12 +413,12 @@ class Proposed(Untold, OfAttempt):
 
     version: ClassVar[int] = 2
     kind: Literal["proposed"] = "proposed"
-    iteration: Count
-    sample: Count
-    revision: Count
-    proposal: Proposal
+    iteration: records.Count
+    sample: records.Count
+    revision: records.Count
+    proposal: records.Proposal
     seed: int
-    kept: tuple[Proposal, ...] = ()
+    kept: tuple[records.Proposal, ...] = ()
     """Fresh drafts that were not chosen, for this sample's place in later generations."""
 
     def line(self, state: RunState) -> str:
@@ -449,7 +429,7 @@ class Judged(OfAttempt):
     """The critic accepted or rejected the attempt; the last verdict counts."""
 
     kind: Literal["judged"] = "judged"
-    verdict: Verdict
+    verdict: records.Verdict
 
     def line(self, state: RunState) -> str:
         return _verdict_words(state.by_id[self.attempt])
@@ -459,7 +439,7 @@ class Reviewed(OfAttempt):
     """Verdict with the reviewer's findings, which may reject an accepted attempt."""
 
     kind: Literal["reviewed"] = "reviewed"
-    verdict: Verdict
+    verdict: records.Verdict
 
     @property
     def is_told(self) -> bool:
@@ -476,7 +456,7 @@ class RungScored(Untold, OfAttempt):
     """Score of a training's policy at a rung."""
 
     kind: Literal["rung-scored"] = "rung-scored"
-    score: RungScore
+    score: records.RungScore
 
     def line(self, state: RunState) -> str:
         place = f"{wording.count(self.score.env_steps)} env steps"
@@ -487,15 +467,15 @@ class AttemptEnded(OfAttempt):
     """The attempt's training ended: trained, failed or stopped."""
 
     kind: Literal["attempt-ended"] = "attempt-ended"
-    stage: Stage
+    stage: records.Stage
     reason: str = ""
-    retries: Count = 0
-    outcome: Outcome | None = None
-    diagnosis: Diagnosis | None = None
+    retries: records.Count = 0
+    outcome: records.Outcome | None = None
+    diagnosis: records.Diagnosis | None = None
 
     def line(self, state: RunState) -> str:
         attempt = state.by_id[self.attempt]
-        if self.stage is Stage.FAILED:
+        if self.stage is records.Stage.FAILED:
             return f"{attempt.id} failed in training: {self.reason}"
         measured = state.settings is None or state.settings.fitness not in UNMEASURED
         fitness = f": fitness {wording.number(attempt.fitness)}" if measured else ""
@@ -516,7 +496,7 @@ class AttemptRepeated(OfAttempt):
     """One more training of the attempt ended."""
 
     kind: Literal["attempt-repeated"] = "attempt-repeated"
-    repeat: Repeat
+    repeat: records.Repeat
 
     def line(self, state: RunState) -> str:
         attempt = state.by_id[self.attempt]
@@ -532,7 +512,7 @@ class FinalTrained(Untold):
     """A training of a finalist or a baseline ended."""
 
     kind: Literal["final-trained"] = "final-trained"
-    training: FinalTraining
+    training: records.FinalTraining
 
     def line(self, state: RunState) -> str:
         training = self.training
@@ -545,7 +525,7 @@ class Scored(Passing):
     """Score of a finalist or a baseline over all seeds."""
 
     kind: Literal["scored"] = "scored"
-    score: Score
+    score: records.Score
 
     def line(self, state: RunState) -> str:
         score = self.score
@@ -598,7 +578,7 @@ class Observer(Protocol):
     def __call__(self, entry: BaseEntry, /) -> None: ...
 
 
-def _verdict_words(attempt: Attempt) -> str:
-    if attempt.stage is not Stage.REJECTED:
+def _verdict_words(attempt: records.Attempt) -> str:
+    if attempt.stage is not records.Stage.REJECTED:
         return f"{attempt.id} accepted by the critic ({words.origin(attempt.proposal)})"
     return f"{attempt.id} thrown out by the critic: {words.first_error(attempt) or attempt.reason}"

@@ -8,15 +8,7 @@ from pydantic import FiniteFloat
 
 from eureka_agent import wording
 from eureka_agent.batch_records import RequestBatch
-from eureka_agent.journal.entries import (
-    KINDS,
-    BaseEntry,
-    OfAttempt,
-    Passing,
-    Seconds,
-    TrainingKind,
-    Untold,
-)
+from eureka_agent.journal import entries
 from eureka_agent.records import BASELINES, Cost, Count, CurvePoint, Record
 
 if TYPE_CHECKING:
@@ -25,7 +17,7 @@ if TYPE_CHECKING:
 # ── requests ──────────────────────────────────────────────────────────────────────────────────────
 
 
-class RequestStarted(Untold, Passing):
+class RequestStarted(entries.Untold, entries.Passing):
     """A request was sent to a language model."""
 
     kind: Literal["request-started"] = "request-started"
@@ -39,7 +31,7 @@ class RequestStarted(Untold, Passing):
         return f"request to {self.model}: {self.purpose}"
 
 
-class RequestEnded(Passing):
+class RequestEnded(entries.Passing):
     """The reply to a request is stored, or the request failed."""
 
     durable: ClassVar[bool] = True  # a kill does not lose the time that the reply took
@@ -60,7 +52,7 @@ class RequestEnded(Passing):
         return f"reply from {request.model}: {request.purpose} ({facts})"
 
 
-class RequestBatchPlanned(Untold):
+class RequestBatchPlanned(entries.Untold):
     """A batch of requests is about to be sent to a model's provider."""
 
     kind: Literal["request-batch-planned"] = "request-batch-planned"
@@ -71,7 +63,7 @@ class RequestBatchPlanned(Untold):
         return f"batch {self.batch.id} of {requests} to {self.batch.model} is sent"
 
 
-class RequestBatchSent(Untold):
+class RequestBatchSent(entries.Untold):
     """The provider has a batch, under an id of its own."""
 
     kind: Literal["request-batch-sent"] = "request-batch-sent"
@@ -82,14 +74,14 @@ class RequestBatchSent(Untold):
         return f"batch {self.id} is with the provider as {self.provider_id}"
 
 
-class RequestBatchAwaited(Passing):
+class RequestBatchAwaited(entries.Passing):
     """Replies of a batch are awaited, in the process that sent it or in a later one."""
 
     kind: Literal["request-batch-awaited"] = "request-batch-awaited"
     id: str
     model: str
     requests: Count
-    seconds: Seconds
+    seconds: entries.Seconds
     """Time since it was sent."""
 
     def line(self, state: RunState) -> str:
@@ -97,7 +89,7 @@ class RequestBatchAwaited(Passing):
         return f"a batch of {requests} is with the provider of {self.model}"
 
 
-class RequestBatchEnded(BaseEntry):
+class RequestBatchEnded(entries.BaseEntry):
     """The results of a batch are read, or it was never accepted."""
 
     kind: Literal["request-batch-ended"] = "request-batch-ended"
@@ -119,7 +111,7 @@ class RequestBatchEnded(BaseEntry):
 # ── trainings ─────────────────────────────────────────────────────────────────────────────────────
 
 
-class TrainingQueued(Untold, Passing):
+class TrainingQueued(entries.Untold, entries.Passing):
     """A training waits for a slot."""
 
     kind: Literal["training-queued"] = "training-queued"
@@ -127,7 +119,7 @@ class TrainingQueued(Untold, Passing):
     """Unique within the run."""
     label: str
     """The attempt's id, `"human"` or `"sparse"`."""
-    training: TrainingKind
+    training: entries.TrainingKind
     seed: int
 
     def line(self, state: RunState) -> str:
@@ -142,7 +134,7 @@ class Progress(Record):
     fitness: FiniteFloat | None
 
 
-class TrainingProgress(Untold, Passing):
+class TrainingProgress(entries.Untold, entries.Passing):
     """New curve points of a training; the first entry, without any, means that it has a slot."""
 
     kind: Literal["training-progress"] = "training-progress"
@@ -157,13 +149,13 @@ class TrainingProgress(Untold, Passing):
         return f"training {self.job} at {place}: fitness {wording.number(last.fitness)}"
 
 
-class TrainingEnded(Passing):
+class TrainingEnded(entries.Passing):
     """A training ended; one without `TrainingQueued` was known already (cached, resumed)."""
 
     kind: Literal["training-ended"] = "training-ended"
     job: str
     label: str
-    training: TrainingKind
+    training: entries.TrainingKind
     fitness: FiniteFloat | None
     """Fitness of the evaluated policy; None after a failure."""
     failure: str = ""
@@ -185,7 +177,7 @@ class TrainingEnded(Passing):
         return f"{what} {end}: {result}"
 
 
-class TrainingRetried(Passing):
+class TrainingRetried(entries.Passing):
     """A training restarts after its worker died, perhaps from a saved state."""
 
     kind: Literal["training-retried"] = "training-retried"
@@ -196,7 +188,7 @@ class TrainingRetried(Passing):
         return f"training of {self.job.partition('@')[0]} starts again: {self.reason}"
 
 
-class TrainingResumed(Passing):
+class TrainingResumed(entries.Passing):
     """A queued training will resume from a saved state."""
 
     kind: Literal["training-resumed"] = "training-resumed"
@@ -214,9 +206,13 @@ def progress_of(points: tuple[CurvePoint, ...]) -> tuple[Progress, ...]:
     return tuple(Progress(env_steps=each.env_steps, fitness=each.fitness) for each in points)
 
 
-PASSING = frozenset(kind for kind, each in KINDS.items() if issubclass(each, Passing))
+PASSING = frozenset(
+    kind for kind, each in entries.KINDS.items() if issubclass(each, entries.Passing)
+)
 """Kinds that do not change the run's state."""
 OF_RUN = frozenset(
-    kind for kind, each in KINDS.items() if not issubclass(each, Passing | OfAttempt)
+    kind
+    for kind, each in entries.KINDS.items()
+    if not issubclass(each, entries.Passing | entries.OfAttempt)
 )
 """Kinds that change the run's state but no attempt."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from eureka_agent.batch_records import RequestBatch
@@ -77,17 +77,9 @@ class RunState:
 
     def copy(self) -> RunState:
         """Copy that later entries do not change."""
-        return replace(
-            self,
-            iterations_ended=set(self.iterations_ended),
-            plans=dict(self.plans),
-            pruned=dict(self.pruned),
-            batches=dict(self.batches),
-            by_id=dict(self.by_id),
-            kept_drafts=dict(self.kept_drafts),
-            by_training=dict(self.by_training),
-            under_way=UnderWay(),
-        )
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        own = {name: each.copy() for name, each in values.items() if isinstance(each, dict | set)}
+        return replace(self, **own, under_way=UnderWay())
 
     @property
     def designer(self) -> str:

@@ -15,7 +15,7 @@ from eureka_agent.archive.safe_files import inside
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.critic.critic import Critic
 from eureka_agent.errors import EurekaError, RunFolderError
-from eureka_agent.fleet.fleet import Fleet, Trainings
+from eureka_agent.fleet.fleet import Trainings
 from eureka_agent.fleet.warm_worker import FilmMaker
 from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.journal.progress import (
@@ -55,7 +55,12 @@ async def run_assembled(
     deadline = Deadline(run, time_limit(settings), recorder.seconds, recorder, context.time_limit)
     advisers = advisers_of(ready.models, ready.given, run, deadline.is_up, recorder, context)
     async with AsyncExitStack() as stack:
-        fleet = await _fleet(run, ready, context, stack)
+        if context.machine is not None:
+            fleet = context.machine.fleet(ready.hardware)
+        else:
+            scratch = inside(run.folder, WORKERS_FOLDER)
+            shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
+            fleet = await stack.enter_async_context(ready.new_fleet(scratch))
         ask = None
         if person is not None:
             assert advisers.reader is not None  # `refine` refuses a reward of one's own
@@ -118,17 +123,6 @@ async def run_assembled(
             search.finals.scores()
         if films and (reason := await film_best(run, maker)):
             recorder(Notice(text=reason))
-
-
-async def _fleet(
-    run: Run, ready: Preparation, context: SearchContext, stack: AsyncExitStack
-) -> Fleet:
-    """The machine's fleet, or one for this run alone, which ends with the stack."""
-    if context.machine is not None:
-        return context.machine.fleet(ready.hardware)
-    scratch = inside(run.folder, WORKERS_FOLDER)
-    shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
-    return await stack.enter_async_context(ready.new_fleet(scratch))
 
 
 def assembled(

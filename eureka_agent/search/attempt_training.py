@@ -7,35 +7,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+from eureka_agent import records
 from eureka_agent.analysis.diagnose import diagnose
-from eureka_agent.archive.artefacts import (
-    PRACTICE,
-    TRAJECTORIES,
-    attempt_folder,
-    repeat_folder,
-    write_diagnosis,
-    write_verdict,
-)
+from eureka_agent.archive import artefacts
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.critic import Critic
-from eureka_agent.journal.entries import (
-    AttemptEnded,
-    AttemptRepeated,
-    Notice,
-    Observer,
-    Reviewed,
-    RungScored,
-)
+from eureka_agent.journal import entries
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.records import (
-    Attempt,
-    CheckpointRecord,
-    Outcome,
-    ParameterStage,
-    Repeat,
-    RungScore,
-    Stage,
-)
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.trial import Trial, TrialRequest, TrialRunner
 from eureka_agent.settings import SearchSettings
@@ -45,13 +23,17 @@ from eureka_agent.summaries import checkpoint_iterations, checkpoints_of
 class AttemptTrainer:
     """Trains accepted attempts, with their reviews and their scores at rungs."""
 
-    def __init__(self, run: Run, critic: Critic, trials: TrialRunner, observer: Observer) -> None:
+    def __init__(
+        self, run: Run, critic: Critic, trials: TrialRunner, observer: entries.Observer
+    ) -> None:
         self._run, self._critic, self._trials = run, critic, trials
         self._observer = observer
         self._practice = practice_env_steps(run.settings)
         self._rungs = rung_env_steps(run.settings)
 
-    async def train(self, attempt: Attempt, rung_scored: Callable[[], None]) -> Attempt:
+    async def train(
+        self, attempt: records.Attempt, rung_scored: Callable[[], None]
+    ) -> records.Attempt:
         """Train an attempt while the reviewer reads its reward; a rejection ends the training.
         `rung_scored` is called after a score at a rung is recorded."""
         review = asyncio.create_task(self._review(attempt))
@@ -62,7 +44,7 @@ class AttemptTrainer:
             "search",
             attempt.proposal.reward,
             attempt.seed,
-            attempt_folder(self._run.folder, attempt.id),
+            artefacts.attempt_folder(self._run.folder, attempt.id),
             # only what ranks needs scores on the way
             rungs=tuple(sorted({*self._rungs, *self._practice})) if attempt.is_ranked else (),
             score_rung=partial(self._score_rung, attempt.id, review, rung_scored),
@@ -74,7 +56,7 @@ class AttemptTrainer:
             if training.done():
                 training.result()  # an error need not wait for the review
             reviewed = await review
-            if reviewed.stage is Stage.REJECTED:
+            if reviewed.stage is records.Stage.REJECTED:
                 training.cancel()
                 await asyncio.wait({training})  # its slot is free then
                 self._trials.withdraw(request, reviewed.reason, ended=not training.cancelled())
@@ -84,28 +66,28 @@ class AttemptTrainer:
             review.cancel()
             training.cancel()
         trained = self._archived(attempt.id)
-        write_diagnosis(self._run.folder, trained)
+        artefacts.write_diagnosis(self._run.folder, trained)
         self._trials.settle(request)
         return trained
 
     async def repeat(self, attempt_id: str, iteration: int, seed: int) -> None:
         """Train this attempt's reward once more, after generation `iteration`."""
         attempt = self._archived(attempt_id)
-        folder = repeat_folder(self._run.folder, attempt_id, seed)
+        folder = artefacts.repeat_folder(self._run.folder, attempt_id, seed)
         reward, curriculum = attempt.proposal.reward, self._curriculum(attempt)
         request = TrialRequest(attempt_id, "repeat", reward, seed, folder, curriculum=curriculum)
         trial = await self._trials.run(request)
-        made = Repeat(
+        made = records.Repeat(
             iteration=iteration,
             seed=seed,
             outcome=trial.outcome,
             failure=trial.failure,
             retries=trial.retries,
         )
-        self._observer(AttemptRepeated(attempt=attempt_id, repeat=made))
+        self._observer(entries.AttemptRepeated(attempt=attempt_id, repeat=made))
         self._trials.settle(request)
 
-    async def _review(self, attempt: Attempt) -> Attempt:
+    async def _review(self, attempt: records.Attempt) -> records.Attempt:
         """The attempt with the reviewer's findings, which may reject it."""
         if attempt.verdict is None:
             return attempt
@@ -115,19 +97,19 @@ class AttemptTrainer:
             )
         except LanguageModelError as error:  # the training is worth more than the review
             self._observer(
-                Notice(
+                entries.Notice(
                     text=f"{attempt.id} goes on without a review: {error.message}", level="warning"
                 )
             )
             return attempt
         if verdict is attempt.verdict:
             return attempt
-        self._observer(Reviewed(attempt=attempt.id, verdict=verdict))
+        self._observer(entries.Reviewed(attempt=attempt.id, verdict=verdict))
         reviewed = self._archived(attempt.id)
-        write_verdict(self._run.folder, reviewed)
+        artefacts.write_verdict(self._run.folder, reviewed)
         return reviewed
 
-    async def _end(self, attempt: Attempt, trial: Trial) -> None:
+    async def _end(self, attempt: records.Attempt, trial: Trial) -> None:
         """Record outcome and diagnosis of a training."""
         settings, outcome = self._run.settings, trial.outcome
         if outcome is None:
@@ -135,7 +117,9 @@ class AttemptTrainer:
             outcome = broken_off_outcome(reached) if reached else None
         trajectories = None
         if trial.evaluation is not None:
-            trajectories = attempt_folder(self._run.folder, attempt.id) / TRAJECTORIES
+            trajectories = (
+                artefacts.attempt_folder(self._run.folder, attempt.id) / artefacts.TRAJECTORIES
+            )
         # in a thread, since a long search has thousands of points
         diagnosis = await asyncio.to_thread(
             diagnose,
@@ -147,9 +131,9 @@ class AttemptTrainer:
             trajectories,
         )
         self._observer(
-            AttemptEnded(
+            entries.AttemptEnded(
                 attempt=attempt.id,
-                stage=Stage.FAILED if trial.outcome is None else Stage.TRAINED,
+                stage=records.Stage.FAILED if trial.outcome is None else records.Stage.TRAINED,
                 reason=trial.failure,
                 retries=trial.retries,
                 outcome=outcome,
@@ -160,7 +144,7 @@ class AttemptTrainer:
     async def _score_rung(
         self,
         attempt_id: str,
-        review: asyncio.Task[Attempt],
+        review: asyncio.Task[records.Attempt],
         rung_scored: Callable[[], None],
         env_steps: int,
         policy: Path,
@@ -169,32 +153,34 @@ class AttemptTrainer:
         candidates start from the same states, which makes their comparison sharper."""
         settings = self._run.settings
         if env_steps in self._practice:
-            path = attempt_folder(self._run.folder, attempt_id) / PRACTICE
+            path = artefacts.attempt_folder(self._run.folder, attempt_id) / artefacts.PRACTICE
             seed = derive_seed(settings.seed, "practice")
             await self._trials.score(policy, seed, PRACTICE_EPISODES, trajectories=path)
         await asyncio.wait({review})
         attempt = self._archived(attempt_id)
         if (
             env_steps in self._rungs
-            and attempt.stage is Stage.ACCEPTED
+            and attempt.stage is records.Stage.ACCEPTED
             and all(score.env_steps != env_steps for score in attempt.rungs)
         ):
             seed = derive_seed(settings.seed, "rung")
             evaluation = await self._trials.score(policy, seed, settings.scoring_episodes)
             fitness = None if evaluation is None else evaluation.fitness_mean()
-            score = RungScore(env_steps=env_steps, fitness=fitness, evaluation=evaluation)
-            self._observer(RungScored(attempt=attempt_id, score=score))
+            score = records.RungScore(env_steps=env_steps, fitness=fitness, evaluation=evaluation)
+            self._observer(entries.RungScored(attempt=attempt_id, score=score))
             rung_scored()
         policy.unlink(missing_ok=True)
 
-    def _curriculum(self, attempt: Attempt) -> tuple[ParameterStage, ...]:
+    def _curriculum(self, attempt: records.Attempt) -> tuple[records.ParameterStage, ...]:
         """Stages of its distribution of parameters; none under the defaults."""
         distribution, steps = attempt.proposal.distribution, self._run.settings.env_steps
         stages = () if distribution is None else distribution.curriculum
         begins = {round(each.begins * steps): each.parameters for each in stages}
-        return tuple(ParameterStage(env_steps=at, parameters=of) for at, of in begins.items())
+        return tuple(
+            records.ParameterStage(env_steps=at, parameters=of) for at, of in begins.items()
+        )
 
-    def _archived(self, attempt_id: str) -> Attempt:
+    def _archived(self, attempt_id: str) -> records.Attempt:
         return self._run.archive.state.by_id[attempt_id]
 
 
@@ -223,7 +209,7 @@ def _env_steps_at(settings: SearchSettings, shares: Sequence[float]) -> tuple[in
     return tuple(each * settings.horizon * settings.num_envs for each in rungs)
 
 
-def broken_off_outcome(checkpoints: Sequence[CheckpointRecord]) -> Outcome:
+def broken_off_outcome(checkpoints: Sequence[records.CheckpointRecord]) -> records.Outcome:
     """The outcome of a training that ended early: no policy, so no fitness."""
     known = [
         (record.fitness, place)
@@ -231,7 +217,7 @@ def broken_off_outcome(checkpoints: Sequence[CheckpointRecord]) -> Outcome:
         if record.fitness is not None
     ]
     best = max(known, default=(None, len(checkpoints) - 1))
-    return Outcome(
+    return records.Outcome(
         env_steps=checkpoints[-1].env_steps,
         seconds=0.0,
         checkpoints=tuple(checkpoints),

@@ -9,14 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from eureka_agent import wording
-from eureka_agent.analysis.standing import (
-    agreement,
-    choices_of,
-    comparisons_of_model,
-    judged_words,
-    preferences_of,
-    what_ranks,
-)
+from eureka_agent.analysis import standing
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.analysis.wishes import measure_words, measured_attempts
 from eureka_agent.archive.artefacts import attempt_folder
@@ -110,10 +103,10 @@ def next_pair(run: Run) -> tuple[str, str] | None:
     """The pair whose comparison tells most, in an order that follows from the choices; None for
     fewer than two attempts that can be shown."""
     state = run.archive.state
-    found = preferences_of(state.attempts(), state.feedback)
+    found = standing.preferences_of(state.attempts(), state.feedback)
     shown = [name for name in found.names if name not in state.pruned]
     pair = found.next_pair(shown) if len(shown) > 1 else None
-    flipped = derive_seed(run.settings.seed, "order", len(choices_of(state.feedback))) % 2
+    flipped = derive_seed(run.settings.seed, "order", len(standing.choices_of(state.feedback))) % 2
     return (pair[1], pair[0]) if pair is not None and flipped else pair
 
 
@@ -123,13 +116,13 @@ def next_pair(run: Run) -> tuple[str, str] | None:
 def board(run: Run) -> list[Block]:
     """The best attempts, by what ranks them, and how far a model agrees with the person."""
     state, judge = run.archive.state, judge_of(run.settings)
-    feedback, by, ranked = state.feedback, what_ranks(state.feedback), leaderboard(state)
+    feedback, by, ranked = state.feedback, standing.what_ranks(state.feedback), leaderboard(state)
     latest = {each.id for each in newest(state)}
     columns: dict[str, Callable[[Attempt], str]] = {"attempt": lambda each: each.id}
     if by == "fitness":
         columns["fitness"] = lambda each: wording.number(each.fitness)
-    if choices_of(feedback) or by == "model":
-        found = preferences_of(state.attempts(), feedback, by)
+    if standing.choices_of(feedback) or by == "model":
+        found = standing.preferences_of(state.attempts(), feedback, by)
         columns["strength"] = lambda each: wording.strength(*found.strength(each.id))
         columns["is the best with"] = lambda each: f"{found.chance_best[each.id]:.0%}"
     columns[""] = lambda each: "new" if each.id in latest else ""
@@ -144,9 +137,9 @@ def board(run: Run) -> list[Block]:
     )
     amount = wording.plural(len(ranked), "trained attempt")
     blocks: list[Block] = [Words(f"{amount}, ranked by {words}{best}:"), grid]
-    if compared := len(comparisons_of_model(feedback)):
-        agreed = agreement(state.attempts(), feedback)
-        blocks.append(Words(f"{judged_words(judge, compared, agreed)}."))
+    if compared := len(standing.comparisons_of_model(feedback)):
+        agreed = standing.agreement(state.attempts(), feedback)
+        blocks.append(Words(f"{standing.judged_words(judge, compared, agreed)}."))
     return blocks
 
 

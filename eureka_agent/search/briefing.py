@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from eureka_agent.analysis.standing import (
-    choices_of,
-    comparisons_of_model,
-    judged,
-    latest_importance,
-    pending_edits,
-    preferences_of,
-    standing_wishes,
-    what_ranks,
-)
+from eureka_agent.analysis import standing
 from eureka_agent.analysis.wishes import measure_words, measured_attempts, measured_wishes
 from eureka_agent.archive.artefacts import write_analysis
 from eureka_agent.archive.run_folder import Run
@@ -86,10 +77,10 @@ class Briefing:
     ) -> Iterator[Planned]:
         """Take these samples from the strategy's plan; a person's rewards take the first."""
         size = self._run.settings.samples
-        history = judged(state.attempts(), state.feedback)
+        history = standing.judged(state.attempts(), state.feedback)
         taken = {plan.feedback for plan in state.plans.values() if plan.feedback is not None}
         whole = range(samples.start // size * size, -(-samples.stop // size) * size)
-        edits = dict(zip(whole, pending_edits(state.feedback, taken), strict=False))
+        edits = dict(zip(whole, standing.pending_edits(state.feedback, taken), strict=False))
         plans = self._from_strategy(iteration, history, len(whole), state)
         many = len(self._models)
         for sample, plan in zip(whole, plans, strict=True):
@@ -121,8 +112,8 @@ class Briefing:
         ]
         if (
             not knowing
-            or not standing_wishes(state.feedback)
-            or what_ranks(state.feedback) == "choices"
+            or not standing.standing_wishes(state.feedback)
+            or standing.what_ranks(state.feedback) == "choices"
         ):
             return plans
         after = strategy.plan(iteration, knowing, size)
@@ -131,7 +122,7 @@ class Briefing:
     async def request(self, plan: Planned) -> DesignRequest:
         """The design request for a plan, after the analyst has read the first parent's training."""
         settings, state = self._run.settings, self._run.archive.state_at(plan.seen)
-        history = judged(state.attempts(), state.feedback)
+        history = standing.judged(state.attempts(), state.feedback)
         known = {attempt.id: attempt for attempt in history}
         analysis = await self._analysis(plan, known)
         feedback = told(self._run, state, plan)
@@ -238,20 +229,24 @@ def told(run: Run, state: RunState, plan: Planned) -> Told:
     feedback = state.feedback
     if not feedback:
         return Told()
-    attempts, chosen, ranks = state.attempts(), choices_of(feedback), what_ranks(feedback)
-    by_model = ranks == "model" and comparisons_of_model(feedback)
-    wishes = standing_wishes(feedback)
+    attempts, chosen, ranks = (
+        state.attempts(),
+        standing.choices_of(feedback),
+        standing.what_ranks(feedback),
+    )
+    by_model = ranks == "model" and standing.comparisons_of_model(feedback)
+    wishes = standing.standing_wishes(feedback)
     seen = min((_seen(state, parent) for parent in plan.parents), default=0)
     return Told(
         wishes=wishes,
         heeded=frozenset(each.number for each in wishes if each.number <= seen),
         measures=_measures(run, wishes, state),
-        importance=latest_importance(feedback),
+        importance=standing.latest_importance(feedback),
         marks=tuple(each for each in feedback if isinstance(each.feedback, Mark)),
         choices=len(chosen),
-        strengths=preferences_of(attempts, feedback).in_order() if chosen else (),
+        strengths=standing.preferences_of(attempts, feedback).in_order() if chosen else (),
         by_choices=ranks == "choices",
-        judged=preferences_of(attempts, feedback, "model").in_order() if by_model else (),
+        judged=standing.preferences_of(attempts, feedback, "model").in_order() if by_model else (),
     )
 
 
@@ -269,7 +264,7 @@ def _measures(run: Run, wishes: Sequence[Given], state: RunState) -> dict[int, M
 def knows_wishes(attempt: Attempt, state: RunState) -> bool:
     """True for an attempt that was planned after all standing wishes were said."""
     seen = _seen(state, attempt.id)
-    return all(given.number <= seen for given in standing_wishes(state.feedback))
+    return all(given.number <= seen for given in standing.standing_wishes(state.feedback))
 
 
 def _seen(state: RunState, attempt: str) -> int:

@@ -8,18 +8,10 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from eureka_agent import cards
 from eureka_agent.archive.cache import trainer_files
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run, versions
-from eureka_agent.cards import (
-    TRAINER,
-    TRAINER_FILES,
-    Card,
-    CardPoint,
-    CardReward,
-    card_path,
-    read_card,
-)
 from eureka_agent.errors import EurekaError, RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, FinalTraining, Outcome, Score, TaskDescription
@@ -42,7 +34,7 @@ class NoCardError(EurekaError):
     """A run from which no card can be made."""
 
 
-def card_of(run: Run) -> Card:
+def card_of(run: Run) -> cards.Card:
     """The card that follows from a run's baselines. Raises NoCardError where one is missing."""
     began = run.archive.state.began
     card = make_card(
@@ -55,7 +47,7 @@ def card_of(run: Run) -> Card:
     device = "cuda" if run.archive.state.devices[-1].startswith("cuda") else "cpu"
     facts = {"device": device, "settings": _settings_of(run.settings)}
     day = run.archive.state.created[:10]
-    return card.model_copy(update={**facts, "measured": day, "trainer": TRAINER})
+    return card.model_copy(update={**facts, "measured": day, "trainer": cards.TRAINER})
 
 
 def make_card(
@@ -64,7 +56,7 @@ def make_card(
     settings: TrainingSettings,
     minutes: dict[str, float],
     packages: dict[str, str],
-) -> Card:
+) -> cards.Card:
     """The card that follows from trainings of the baselines. Raises NoCardError."""
     scores = {name: score(name, trainings) for name in BASELINES}
     for name, found in scores.items():
@@ -97,12 +89,12 @@ def make_card(
     best = max(known, default=untrained)
     reached = untrained + MOST_OF_THE_WAY * (best - untrained)
 
-    def reward(name: str) -> CardReward:
+    def reward(name: str) -> cards.CardReward:
         found, curve = scores[name], curves[name]
         at_level = (
             each.env_steps for each in curve if each.mean is not None and each.mean >= reached
         )
-        return CardReward(
+        return cards.CardReward(
             fitness=found.fitness,
             mean=found.mean,
             std=found.std,
@@ -116,7 +108,7 @@ def make_card(
     if not human.learns:
         no_level = {"env_steps_to_level": None}
         human, sparse = (each.model_copy(update=no_level) for each in (human, sparse))
-    return Card(
+    return cards.Card(
         task=description.task,
         fingerprint=description.fingerprint,
         unit=description.fitness_unit,
@@ -133,13 +125,13 @@ def make_card(
     )
 
 
-def _curve(outcomes: Sequence[Outcome]) -> list[CardPoint]:
+def _curve(outcomes: Sequence[Outcome]) -> list[cards.CardPoint]:
     """Mean, lowest and highest fitness at each checkpoint."""
     points = []
     for checkpoints in zip(*(each.checkpoints for each in outcomes), strict=True):
         values = [each.fitness for each in checkpoints if each.fitness is not None]
         points.append(
-            CardPoint(
+            cards.CardPoint(
                 env_steps=checkpoints[0].env_steps,
                 mean=statistics.fmean(values) if values else None,
                 low=min(values, default=None),
@@ -169,10 +161,10 @@ def _minutes(run: Run) -> dict[str, float]:
 
 def card_for(
     description: TaskDescription, settings: SearchSettings, device: str
-) -> tuple[Card | None, str]:
+) -> tuple[cards.Card | None, str]:
     """The card from which such a search may take its baselines, and a sentence on their origin."""
     folder = environment_folder(description.environment) or built_in_folder(description.environment)
-    card = None if folder is None else read_card(folder, description.task)
+    card = None if folder is None else cards.read_card(folder, description.task)
     wanted = settings.trains_baselines and settings.iterations and settings.fitness == "task"
     if card is None or not wanted or len(description.baselines) < len(BASELINES):
         return None, ""
@@ -187,14 +179,14 @@ def card_for(
 
 
 def why_stale(
-    card: Card, description: TaskDescription, settings: SearchSettings, device: str
+    card: cards.Card, description: TaskDescription, settings: SearchSettings, device: str
 ) -> str:
     """Why a card does not hold for this search, after "the task's card"; empty where it does."""
     if card.fingerprint != description.fingerprint:
         return "was measured before the environment's files changed"
     if not card.settings:
         return "is of an earlier version"
-    if (card.trainer, TRAINER_FILES) != (TRAINER, trainer_files()):
+    if (card.trainer, cards.TRAINER_FILES) != (cards.TRAINER, trainer_files()):
         return "was measured with another trainer"
     if card.device != device:
         return f"was measured on a device of kind {card.device}, not {device}"
@@ -210,7 +202,7 @@ def why_stale(
     return ""
 
 
-def final_trainings_of(card: Card, env_steps: int) -> list[FinalTraining]:
+def final_trainings_of(card: cards.Card, env_steps: int) -> list[FinalTraining]:
     """A card's scores as final trainings, from the seeds that it was measured with, in order."""
     found = []
     for name, reward in card.rewards.items():
@@ -244,7 +236,7 @@ def makes_card(description: TaskDescription, settings: SearchSettings, device: s
     own = SearchSettings.model_validate(description.training_on(device))
     if folder is None or not wanted or settings.seeds_of_baselines < FEWEST_SEEDS:
         return False
-    known = read_card(folder, description.task)
+    known = cards.read_card(folder, description.task)
     holds = known is not None and not why_stale(known, description, settings, device)
     return not holds and _settings_of(settings) == _settings_of(own)
 
@@ -256,7 +248,7 @@ def keep_card(run: Run) -> str:
         card = card_of(run)
         if folder is None or not makes_card(run.description, run.settings, card.device):
             return ""
-        path = card_path(folder, card.task)
+        path = cards.card_path(folder, card.task)
         write_text(path, card.model_dump_json(indent=1) + "\n")
     except (NoCardError, RunFolderError):  # a reward is missing, or the folder is read-only
         return ""

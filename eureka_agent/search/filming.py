@@ -8,18 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from eureka_agent.archive.artefacts import (
-    BEST,
-    GIF,
-    POLICY,
-    RANDOMISED,
-    VIDEO,
-    attempt_folder,
-    best_randomised,
-    check_not_pruned,
-    repeat_folder,
-    training_folder,
-)
+from eureka_agent.archive import artefacts
 from eureka_agent.archive.run_folder import Run, unknown_attempt
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.boundary.bounds import MOST_FILMED
@@ -78,12 +67,12 @@ def _trained_policy(run: Run, name: str) -> TrainedPolicy:
     if word and not word.isdecimal():
         what = f"{name!r} has the seed {word!r}, expected a number"
         raise RunFolderError(what, "such as 2-03@7")
-    finders = dict.fromkeys(BASELINES, _of_baseline) | {RANDOMISED: _of_randomised}
+    finders = dict.fromkeys(BASELINES, _of_baseline) | {artefacts.RANDOMISED: _of_randomised}
     find = finders.get(of, _of_attempt)
     title, seed, folder = find(run, of, int(word) if word else None)
-    policy = inside(folder, POLICY)
+    policy = inside(folder, artefacts.POLICY)
     if not policy.is_file():
-        check_not_pruned(run, of)
+        artefacts.check_not_pruned(run, of)
         seeds = sorted(training.seed for training in run.archive.trainings() if training.name == of)
         known = f"; it was trained from the seeds {', '.join(map(str, seeds))}" if seeds else ""
         raise RunFolderError(f"{name!r} has no policy in the run {run.name!r}{known}", _hint(run))
@@ -101,11 +90,11 @@ def _of_baseline(run: Run, name: str, seed: int | None) -> tuple[str, int, Path]
             "a search with --train-baselines trains it",
         )
     seed = training.seed if seed is None else seed
-    return f"{name} reward", seed, training_folder(run.folder, name, seed)
+    return f"{name} reward", seed, artefacts.training_folder(run.folder, name, seed)
 
 
 def _of_randomised(run: Run, name: str, seed: int | None) -> tuple[str, int, Path]:
-    found, typical = best_randomised(run, best_attempt(run))
+    found, typical = artefacts.best_randomised(run, best_attempt(run))
     return _of_attempt(run, found, typical if seed is None else seed)
 
 
@@ -115,10 +104,10 @@ def _of_attempt(run: Run, name: str, seed: int | None) -> tuple[str, int, Path]:
         known = [entry.id for entry in run.archive.attempts_in_brief()]
         raise unknown_attempt(run, name, [*known, *BASELINES])
     if seed is None or seed == attempt.seed:
-        return f"attempt {name}", attempt.seed, attempt_folder(run.folder, name)
-    folder = repeat_folder(run.folder, name, seed)
+        return f"attempt {name}", attempt.seed, artefacts.attempt_folder(run.folder, name)
+    folder = artefacts.repeat_folder(run.folder, name, seed)
     if not folder.is_dir():
-        folder = training_folder(run.folder, name, seed)
+        folder = artefacts.training_folder(run.folder, name, seed)
     return f"attempt {name}, seed {seed}", seed, folder
 
 
@@ -129,9 +118,9 @@ def _hint(run: Run) -> str:
 def default_video(run: Run, names: Sequence[str], shown: Sequence[TrainedPolicy]) -> Path:
     """Place of a video in the run folder."""
     if not names:
-        return inside(run.folder, BEST, VIDEO)
+        return inside(run.folder, artefacts.BEST, artefacts.VIDEO)
     if len(shown) == 1:
-        return inside(shown[0].subject.policy.parent, VIDEO)
+        return inside(shown[0].subject.policy.parent, artefacts.VIDEO)
     return inside(run.folder, VIDEOS, f"{'_'.join(each.name for each in shown)}.mp4")
 
 
@@ -190,7 +179,10 @@ async def film_best(run: Run, maker: FilmMaker) -> str:
         shown = trained_policies(run, ())
         video = default_video(run, (), shown)
         settings = film_settings(run, shown)
-        subjects, gif = [each.subject for each in shown], inside(run.folder, BEST, GIF)
+        subjects, gif = (
+            [each.subject for each in shown],
+            inside(run.folder, artefacts.BEST, artefacts.GIF),
+        )
         await maker.film(subjects, settings, run.description.fingerprint, video, gif)
     except EurekaError as error:
         return f"no video: {error.message}" + (f" ({error.hint})" if error.hint else "")

@@ -9,29 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from eureka_agent.analysis.coverage import nothing_told_apart
-from eureka_agent.archive.artefacts import (
-    BEST,
-    GIF,
-    POLICY,
-    REWARD,
-    VIDEO,
-    attempt_folder,
-    training_folder,
-)
+from eureka_agent.archive import artefacts
 from eureka_agent.archive.cache import BaselineCache
 from eureka_agent.archive.files import copy_file, write_text
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import RunFolderError
-from eureka_agent.journal.entries import (
-    FinalRound,
-    FinalStarted,
-    FinalTrained,
-    Notice,
-    Observer,
-    Scored,
-    TrainingKind,
-)
+from eureka_agent.journal import entries
 from eureka_agent.journal.progress import TrainingEnded
 from eureka_agent.posterior import posterior
 from eureka_agent.ranking import all_scores, are_level
@@ -50,7 +34,7 @@ class FinalTrainings:
     """Trains finalists and baselines once per seed, unless archive or cache has the training."""
 
     def __init__(
-        self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: Observer
+        self, run: Run, trials: TrialRunner, cache: BaselineCache, observer: entries.Observer
     ) -> None:
         self._run, self._trials, self._cache = run, trials, cache
         self._observer = observer
@@ -65,13 +49,13 @@ class FinalTrainings:
         if self._card is not None:
             for training in final_trainings_of(self._card, self._run.settings.steps_of_a_training):
                 if (training.name, training.seed) not in self._run.archive.state.by_training:
-                    self._observer(FinalTrained(training=training))
+                    self._observer(entries.FinalTrained(training=training))
             self._baselines_known.set()
             return
         async with asyncio.TaskGroup() as group:
             for name, reward in self._baselines.items():
-                folder = training_folder(self._run.folder, name, 0).parent
-                write_text(folder / REWARD, reward.source)
+                folder = artefacts.training_folder(self._run.folder, name, 0).parent
+                write_text(folder / artefacts.REWARD, reward.source)
                 for seed in self._baseline_seeds:
                     group.create_task(self._baseline(name, reward, seed))
         self._baselines_known.set()
@@ -83,38 +67,42 @@ class FinalTrainings:
             await self._baselines_known.wait()
 
     async def _baseline(self, name: str, reward: RewardSpecification, seed: int) -> None:
-        kind: TrainingKind = "human" if name == "human" else "sparse"
+        kind: entries.TrainingKind = "human" if name == "human" else "sparse"
         if self._report_if_known(name, kind, seed):
             return
         async with self._cache.alone(reward, seed):
             await self._found_or_trained(name, kind, reward, seed)
 
     async def _found_or_trained(
-        self, name: str, kind: TrainingKind, reward: RewardSpecification, seed: int
+        self, name: str, kind: entries.TrainingKind, reward: RewardSpecification, seed: int
     ) -> None:
         cached = self._cache.find(reward, seed)
         if cached is not None:
             outcome, policy = cached
-            copy_file(policy, training_folder(self._run.folder, name, seed) / POLICY)
+            copy_file(
+                policy, artefacts.training_folder(self._run.folder, name, seed) / artefacts.POLICY
+            )
             training = FinalTraining(name=name, seed=seed, outcome=outcome, cached=True)
-            self._observer(FinalTrained(training=training))
+            self._observer(entries.FinalTrained(training=training))
             self._report_if_known(name, kind, seed)
             return
         training = await self._train(name, kind, reward, seed, BASELINE_PRIORITY)
         if training.outcome is None:
             return
-        policy = training_folder(self._run.folder, name, seed) / POLICY
+        policy = artefacts.training_folder(self._run.folder, name, seed) / artefacts.POLICY
         try:
             self._cache.put(reward, seed, training.outcome, policy)
         except RunFolderError as error:  # only later runs lose by it
             text = f"this baseline is not kept for later runs: {error.message}"
-            self._observer(Notice(text=text, level="warning"))
+            self._observer(entries.Notice(text=text, level="warning"))
 
     async def finalists(self, trained: Sequence[Attempt]) -> None:
         """Train the first of these attempts from fresh seeds, as long as they may win."""
         why = nothing_told_apart(trained, self._run.description)
         attempts = () if why else trained[: self._run.settings.finalists]
-        self._observer(FinalStarted(attempts=tuple(each.id for each in attempts), skipped=why))
+        self._observer(
+            entries.FinalStarted(attempts=tuple(each.id for each in attempts), skipped=why)
+        )
         reported = set[tuple[str, int]]()
         for wanted in self._rounds(attempts):
             async with asyncio.TaskGroup() as group:
@@ -139,7 +127,7 @@ class FinalTrainings:
         for recorded in self._run.archive.state.final_rounds:
             yield {name: min(number, seeds) for name, number in recorded.seeds.items()}
         while wanted := self._next_round(ids):
-            self._observer(FinalRound(seeds=wanted))
+            self._observer(entries.FinalRound(seeds=wanted))
             yield wanted
 
     def _next_round(self, finalists: Sequence[str]) -> dict[str, int]:
@@ -154,10 +142,10 @@ class FinalTrainings:
         """The table of scores: finalists best first, then the baselines."""
         scores = score_table(self._run.archive.trainings())
         for each in scores:
-            self._observer(Scored(score=each))
+            self._observer(entries.Scored(score=each))
         return scores
 
-    def _report_if_known(self, name: str, kind: TrainingKind, seed: int) -> bool:
+    def _report_if_known(self, name: str, kind: entries.TrainingKind, seed: int) -> bool:
         """Report a training that the archive has. False if it has not."""
         known = self._run.archive.state.by_training.get((name, seed))
         if known is None:
@@ -177,12 +165,12 @@ class FinalTrainings:
     async def _train(
         self,
         name: str,
-        kind: TrainingKind,
+        kind: entries.TrainingKind,
         reward: RewardSpecification,
         seed: int,
         priority: int = 0,
     ) -> FinalTraining:
-        folder = training_folder(self._run.folder, name, seed)
+        folder = artefacts.training_folder(self._run.folder, name, seed)
         request = TrialRequest(name, kind, reward, seed, folder, priority)
         trial = await self._trials.run(request)
         training = FinalTraining(
@@ -192,7 +180,7 @@ class FinalTrainings:
             failure=trial.failure,
             retries=trial.retries,
         )
-        self._observer(FinalTrained(training=training))
+        self._observer(entries.FinalTrained(training=training))
         self._trials.settle(request)
         return training
 
@@ -200,19 +188,19 @@ class FinalTrainings:
 def keep_best(run: Run, best: Attempt, trainings: Sequence[FinalTraining]) -> None:
     """Fill `best/` with the reward, and the policy of the typical final training, or of the
     search."""
-    folder = inside(run.folder, BEST)
-    write_text(folder / REWARD, best.proposal.reward.source)
-    policy = attempt_folder(run.folder, best.id) / POLICY
+    folder = inside(run.folder, artefacts.BEST)
+    write_text(folder / artefacts.REWARD, best.proposal.reward.source)
+    policy = artefacts.attempt_folder(run.folder, best.id) / artefacts.POLICY
     typical = typical_training(trainings, best.id)
     if typical is not None:
-        policy = training_folder(run.folder, best.id, typical.seed) / POLICY
-    kept = folder / POLICY
+        policy = artefacts.training_folder(run.folder, best.id, typical.seed) / artefacts.POLICY
+    kept = folder / artefacts.POLICY
     if not policy.is_file() and best.id in run.archive.state.pruned:
-        for name in (POLICY, VIDEO, GIF):  # of another attempt
+        for name in (artefacts.POLICY, artefacts.VIDEO, artefacts.GIF):  # of another attempt
             (folder / name).unlink(missing_ok=True)
         return
     if not (kept.is_file() and filecmp.cmp(policy, kept, shallow=False)):
-        for name in (VIDEO, GIF):  # of another policy
+        for name in (artefacts.VIDEO, artefacts.GIF):  # of another policy
             (folder / name).unlink(missing_ok=True)
     copy_file(policy, kept)
 

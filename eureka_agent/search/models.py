@@ -12,6 +12,7 @@ from typing import Any
 from eureka_agent.archive.run_folder import Run, find_run, open_run
 from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.invocation import command
+from eureka_agent.llm import replay
 from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.batch_providers import batch_provider
 from eureka_agent.llm.breaker import Breakers
@@ -20,14 +21,6 @@ from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import AsksModels, LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices
-from eureka_agent.llm.replay import (
-    REPLAY,
-    SEARCH_SETTINGS,
-    SETTINGS,
-    Recording,
-    ReplayModel,
-    read_recording,
-)
 from eureka_agent.resources import resource_folder
 from eureka_agent.search.budget import outage_limit
 from eureka_agent.settings import (
@@ -94,7 +87,7 @@ def models_of(
     """The models that the settings name; None for the offline designer. Raises SettingsError for a
     model that cannot be had, or not in batches, or a limit that cannot hold."""
     if settings.llm_batch and (
-        settings.model[0] == "offline" or settings.model[0].startswith(REPLAY)
+        settings.model[0] == "offline" or settings.model[0].startswith(replay.REPLAY)
     ):
         raise SettingsError(
             f"--llm-batch is asked for, but with --model {settings.model[0]} no provider is asked",
@@ -104,7 +97,7 @@ def models_of(
     if settings.model == ("offline",):
         _refuse_models_without_designer(settings)
         return None
-    if settings.model[0].startswith(REPLAY):
+    if settings.model[0].startswith(replay.REPLAY):
         return _replayed(settings)
     return _live(settings, on_retry, breakers or Breakers(), outage_s)
 
@@ -170,7 +163,7 @@ def _live(
 
 def _replayed(settings: SearchSettings) -> Models:
     """Models that answer from a recording, with its settings, and cost nothing."""
-    recording = find_recording(settings.model[0].removeprefix(REPLAY))
+    recording = find_recording(settings.model[0].removeprefix(replay.REPLAY))
     asked = parse_settings(
         SearchSettings, dict(recording.settings), f"the recording {recording.name!r}"
     )
@@ -179,10 +172,10 @@ def _replayed(settings: SearchSettings) -> Models:
     def role(now: str, then: str) -> LanguageModel | None:
         if OFF in (now, then):
             return None
-        return ReplayModel(asked.model[0] if then == AUTO else then, recording, flags)
+        return replay.ReplayModel(asked.model[0] if then == AUTO else then, recording, flags)
 
     return Models(
-        tuple(ReplayModel(name, recording, flags) for name in asked.model),
+        tuple(replay.ReplayModel(name, recording, flags) for name in asked.model),
         role(settings.reviewer, asked.reviewer),
         role(settings.analyst, asked.analyst),
         dict.fromkeys((message.model for message in recording.messages.values()), NOTHING),
@@ -192,11 +185,11 @@ def _replayed(settings: SearchSettings) -> Models:
         review_all=asked.reviewer != AUTO,
         replayed=recording.name,
         recorded_settings=recording.settings,
-        judge=ReplayModel(judge, recording, flags) if judge else None,
+        judge=replay.ReplayModel(judge, recording, flags) if judge else None,
     )
 
 
-def _flags_of(recording: Recording, settings: SearchSettings) -> str:
+def _flags_of(recording: replay.Recording, settings: SearchSettings) -> str:
     """Flags that give a search the recorded settings; fewer generations do not differ."""
     given = {**dict(settings), "strategy": strategy_name(settings)}
     differing = {
@@ -211,17 +204,17 @@ def _flags_of(recording: Recording, settings: SearchSettings) -> str:
     return " ".join(flags if sentence is None else [shlex.quote(sentence), *flags])
 
 
-def find_recording(word: str) -> Recording:
+def find_recording(word: str) -> replay.Recording:
     """The recording named by a file, a run, or a name in the package. Raises RunFolderError."""
     path = Path(word)
     if path.is_file():
-        return read_recording(path)
+        return replay.read_recording(path)
     shipped = {
         each.stem: each
         for each in (resource_folder("prompts") / RECORDINGS).glob(f"*{RECORDING_SUFFIX}")
     }
     if word in shipped:
-        return read_recording(shipped[word])
+        return replay.read_recording(shipped[word])
     try:
         run = open_run(find_run(word), reading=True)
     except RunFolderError as error:
@@ -236,12 +229,12 @@ def find_recording(word: str) -> Recording:
         run.archive.close()
 
 
-def recording_of(run: Run) -> Recording:
+def recording_of(run: Run) -> replay.Recording:
     """Recording of a run's replies. A run that replayed another has the other's settings."""
     settings: dict[str, Any] = run.archive.state.began.recorded_settings or {
         name: value
         for name, value in run.settings.model_dump(mode="json").items()
-        if name in SETTINGS
+        if name in replay.SETTINGS
     }
     messages = run.archive.keyed_messages()
     if not messages:
@@ -249,14 +242,14 @@ def recording_of(run: Run) -> Recording:
             f"the run {run.name!r} has no replies to play back: no model was asked",
             "name another run",
         )
-    known = {name: getattr(run.settings, name) for name in SEARCH_SETTINGS}
+    known = {name: getattr(run.settings, name) for name in replay.SEARCH_SETTINGS}
     search = {
         **known,
         "sentence": run.sentence,
         "strategy": strategy_name(run.settings),
         "schedule": schedule_of(run.settings),
     }
-    return Recording(
+    return replay.Recording(
         run.name,
         messages,
         settings,

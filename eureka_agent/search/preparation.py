@@ -9,17 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from eureka_agent import errors
 from eureka_agent.archive.run_folder import Run, cache_parent, runs_folder
 from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import GivenDesigner, given_reward
-from eureka_agent.errors import (
-    EnvironmentLoadError,
-    EurekaError,
-    SettingsError,
-    WorkerDiedError,
-    WorkerFaultError,
-)
 from eureka_agent.fleet.devices import Hardware, choose_hardware, kernels_for
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.fleet import Fleet, Machine
@@ -29,6 +23,7 @@ from eureka_agent.journal.entries import Notice, Observer, RunCreated
 from eureka_agent.records import TaskDescription, Verdict, WrittenFitness
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
+from eureka_agent.search import written_fitness
 from eureka_agent.search.advisers import recorded_of
 from eureka_agent.search.budget import parse_budget, time_limit
 from eureka_agent.search.budget_plan import missing_baselines, plan_within
@@ -36,16 +31,6 @@ from eureka_agent.search.card import card_for, makes_card
 from eureka_agent.search.clock import SearchClock, pace_of, plan_capacity
 from eureka_agent.search.deadline import ALONE, SearchContext
 from eureka_agent.search.models import Models, models_of
-from eureka_agent.search.written_fitness import (
-    RANKED_BY,
-    AcceptedFitness,
-    Confirm,
-    accepted_fitness,
-    check_fitness_setting,
-    check_judge_setting,
-    no_fitness,
-    with_defaults,
-)
 from eureka_agent.settings import (
     UNMEASURED,
     SearchSettings,
@@ -56,7 +41,7 @@ from eureka_agent.settings import (
 from eureka_agent.text import one_line
 
 
-class RewardRejectedError(EurekaError):
+class RewardRejectedError(errors.EurekaError):
     """A given reward that the critic rejects. No run was made."""
 
     exit_status = 1
@@ -145,11 +130,11 @@ async def prepared(
     values: Mapping[str, Any],
     given: GivenDesigner | None,
     observer: Observer,
-    confirm: Confirm | None = None,
+    confirm: written_fitness.Confirm | None = None,
     context: SearchContext = ALONE,
 ) -> AsyncIterator[Preparation]:
     """The prepared parts of a new run; for the arguments and errors see `session.start`."""
-    began, values = time.monotonic(), with_defaults(values)
+    began, values = time.monotonic(), written_fitness.with_defaults(values)
     asked = checked(values, given, confirm)
     async with _begun(asked, given, observer, context) as ready:
         models = ready.models
@@ -197,14 +182,14 @@ async def prepared(
 
 
 def checked(
-    values: Mapping[str, Any], given: GivenDesigner | None, confirm: Confirm | None
+    values: Mapping[str, Any], given: GivenDesigner | None, confirm: written_fitness.Confirm | None
 ) -> SearchSettings:
     """The settings that the user gave. Raises SettingsError for what is wrong with them alone."""
     asked = parse_settings(SearchSettings, values, "the settings")
-    check_fitness_setting(asked, given, confirm)
-    check_judge_setting(asked, given)
+    written_fitness.check_fitness_setting(asked, given, confirm)
+    written_fitness.check_judge_setting(asked, given)
     if not asked.iterations and not asked.trains_baselines:
-        raise SettingsError(
+        raise errors.SettingsError(
             "with --iterations 0 the human and the sparse reward alone are trained, and"
             " --no-baselines or --finalists 0 leaves them out",
             "leave one of the two out",
@@ -227,7 +212,7 @@ async def prepared_again(
         ready.fitness = run.written_fitness
         description = await ready.open(context.machine)
         if description.fingerprint != run.description.fingerprint:
-            raise EnvironmentLoadError(
+            raise errors.EnvironmentLoadError(
                 f"the environment {run.description.environment!r} has changed since the run"
                 f" {run.name!r} began{_changed(run.description, description)}",
                 "its old and new attempts could not be compared: bring the old files back, or"
@@ -278,7 +263,7 @@ def effective_settings(
     check_training(settings)
     default = SearchSettings.model_fields["initial_action_std"].default
     if description.action_choices and settings.initial_action_std != default:
-        raise SettingsError(
+        raise errors.SettingsError(
             f"initial_action_std is {settings.initial_action_std!r}, but the actions of"
             f" {description.environment!r} are choices, which have no standard deviation",
             "leave --initial-action-std out; --entropy-coefficient 0.01 keeps a policy trying"
@@ -296,20 +281,20 @@ def check_randomise(
     flag = f"--randomise {settings.randomise}"
     without = "leave --randomise out"
     if not description.parameters:
-        raise SettingsError(
+        raise errors.SettingsError(
             f"{flag} trains under other parameters, and the environment"
             f" {description.environment!r} declares none",
             f"docs/your-own-environment.md#what-may-be-randomised says how it does, or {without}",
         )
     if settings.fitness in UNMEASURED:
         what = f"{flag} compares policies by a metric, and --fitness {settings.fitness} has none"
-        raise SettingsError(what, without)
+        raise errors.SettingsError(what, without)
     if not settings.iterations:
         what = f"{flag} trains the best reward, and --iterations 0 searches for none"
-        raise SettingsError(what, without)
+        raise errors.SettingsError(what, without)
     shared = [each.name for each in description.parameters if each.of_model]
     if shared and hardware is not None and hardware.kind == "cuda":
-        raise SettingsError(
+        raise errors.SettingsError(
             f"{flag} needs parameters that differ between episodes; on a GPU all have one model, so"
             f" that {', '.join(shared)} cannot",
             f"take --device cpu, or {without}",
@@ -321,7 +306,7 @@ async def measure_task(dry_runner: DryRunner, observer: Observer, *, scores: boo
     for with_scores in (True, False) if scores else (False,):
         try:
             await dry_runner.measure(scores=with_scores)
-        except (WorkerDiedError, WorkerFaultError) as error:
+        except (errors.WorkerDiedError, errors.WorkerFaultError) as error:
             what = "what doing nothing scores" if with_scores else "where episodes start"
             text = f"models are not told {what}: {error.message.splitlines()[0]}"
             observer(Notice(text=text, level="warning"))
@@ -340,15 +325,17 @@ def _changed(before: TaskDescription, now: TaskDescription) -> str:
 
 
 async def _written_fitness(
-    ready: Preparation, confirm: Confirm | None, observer: Observer
-) -> AcceptedFitness | None:
+    ready: Preparation, confirm: written_fitness.Confirm | None, observer: Observer
+) -> written_fitness.AcceptedFitness | None:
     """The accepted written fitness, or none at all if that is asked for; None: the task's
     counts."""
     settings, models, dry_runner = ready.settings, ready.models, ready.dry_runner
-    if settings.fitness in RANKED_BY:
+    if settings.fitness in written_fitness.RANKED_BY:
         sentence = settings.sentence or dry_runner.description.sentence
-        return await no_fitness(settings, models, sentence, runs_folder(), observer)
+        return await written_fitness.no_fitness(settings, models, sentence, runs_folder(), observer)
     if settings.fitness != "written" or models is None or confirm is None:
         return None
     await measure_task(dry_runner, observer, scores=False)
-    return await accepted_fitness(settings, models, dry_runner, runs_folder(), confirm, observer)
+    return await written_fitness.accepted_fitness(
+        settings, models, dry_runner, runs_folder(), confirm, observer
+    )

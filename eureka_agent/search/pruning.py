@@ -16,16 +16,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from eureka_agent.archive.artefacts import (
-    ATTEMPTS,
-    GIF,
-    JUDGED,
-    POLICY,
-    PRACTICE,
-    SHEET,
-    TRAJECTORIES,
-    VIDEO,
-)
+from eureka_agent.archive import artefacts
 from eureka_agent.archive.files import files_below, is_held, locked, size_of, storage_errors
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.safe_files import inside
@@ -43,10 +34,12 @@ WHOLE, EMPTY = "the whole run", "nothing came of it"
 _DRAFT = re.compile(r"\..+\.draft-\d+-\d+")
 _CLIP = re.compile(r"clip-\d+\.(mp4|npz)")
 _KINDS = {
-    POLICY: "policies",
-    PRACTICE: "episodes",
-    TRAJECTORIES: "episodes",
-    **dict.fromkeys((VIDEO, GIF, SHEET, JUDGED), "videos and pictures"),
+    artefacts.POLICY: "policies",
+    artefacts.PRACTICE: "episodes",
+    artefacts.TRAJECTORIES: "episodes",
+    **dict.fromkeys(
+        (artefacts.VIDEO, artefacts.GIF, artefacts.SHEET, artefacts.JUDGED), "videos and pictures"
+    ),
 }
 
 
@@ -122,7 +115,7 @@ def _removable(run: Run, files: Iterable[os.DirEntry[str]]) -> Iterable[Removabl
             kind = "saved states"
         elif is_finished and (parts[0] == VIDEOS or _CLIP.fullmatch(file.name)):
             kind = "videos and pictures"
-        elif is_finished and parts[0] == ATTEMPTS and parts[1] not in kept:
+        elif is_finished and parts[0] == artefacts.ATTEMPTS and parts[1] not in kept:
             is_curve = file.name.startswith("events.out.tfevents.")
             kind = "TensorBoard files" if is_curve else _KINDS.get(file.name, "")
             attempt = parts[1] if kind else ""
@@ -178,6 +171,6 @@ def _remove_files(folder: Path, files: tuple[Removable, ...]) -> None:
         for file in files:
             file.path.unlink(missing_ok=True)
     for parent in sorted({file.path.parent for file in files}, reverse=True):
-        if not parent.is_relative_to(folder / ATTEMPTS):
+        if not parent.is_relative_to(folder / artefacts.ATTEMPTS):
             with suppress(OSError):  # it holds more
                 parent.rmdir()

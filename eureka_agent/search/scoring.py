@@ -185,18 +185,14 @@ MOST_CHILDREN = 5
 _ENDED = (Stage.TRAINED, Stage.FAILED)
 
 
-def children_of(parent: str, history: Sequence[Attempt]) -> list[Attempt]:
-    """The trained attempts whose first parent is this one, newest first."""
-    return [
-        attempt
-        for attempt in reversed(last_revisions(history))
-        if attempt.stage in _ENDED and attempt.proposal.parents[:1] == (parent,)
-    ]
-
-
 def changes(attempt: Attempt, history: Sequence[Attempt]) -> tuple[str, ...]:
     """Descriptions of the change from its parent, and to each child, with their fitness."""
     known = {each.id: each for each in history}
+    children = [
+        each
+        for each in reversed(last_revisions(history))
+        if each.stage in _ENDED and each.proposal.parents[:1] == (attempt.id,)
+    ]
     made_from = [known[each] for each in attempt.proposal.parents[:1] if each in known]
     return (
         *(
@@ -205,7 +201,7 @@ def changes(attempt: Attempt, history: Sequence[Attempt]) -> tuple[str, ...]:
         ),
         *(
             f"{child.id}, made from {attempt.id}: {_change(attempt, child)}"
-            for child in children_of(attempt.id, history)[:MOST_CHILDREN]
+            for child in children[:MOST_CHILDREN]
         ),
     )
 

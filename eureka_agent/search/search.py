@@ -17,15 +17,7 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.interface import DesignRequest
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError
 from eureka_agent.invocation import resume_command, show_command
-from eureka_agent.journal.entries import (
-    BaselinesNotAwaited,
-    ConfirmationStarted,
-    IterationEnded,
-    Notice,
-    Observer,
-    Planned,
-    SearchEndedEarly,
-)
+from eureka_agent.journal import entries
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
 from eureka_agent.ranking import ranked
@@ -68,7 +60,7 @@ class Search:
     """The pieces of one search, and the way of its proposals through them."""
 
     run: Run
-    observer: Observer
+    observer: entries.Observer
     """Records entries."""
     advisers: Advisers
     attempts: AttemptRunner
@@ -158,9 +150,9 @@ class Search:
                 " trained until then was finished, and"
                 f" `{resume_command(self.run.folder)}{flag}` tries again"
             )
-            self.observer(Notice(text=text, level="warning"))
+            self.observer(entries.Notice(text=text, level="warning"))
         if self.run.archive.state.ended_early != text:
-            self.observer(SearchEndedEarly(text=text))
+            self.observer(entries.SearchEndedEarly(text=text))
 
     def end_with(self, iteration: int, error: EurekaError) -> None:
         """Make this generation the last. Raises an error that must end the run."""
@@ -197,7 +189,7 @@ class Search:
                     await self.finals.known()
                     return
             if limit is not None and self.deadline.seconds_left() == 0.0:
-                self.observer(BaselinesNotAwaited(limit=limit.text))
+                self.observer(entries.BaselinesNotAwaited(limit=limit.text))
                 return
 
     def rounds(self, iteration: int) -> int:
@@ -213,7 +205,7 @@ class Search:
         )
 
     async def take_to_end(
-        self, plan: Planned, rung_scored: Callable[[], None] = lambda: None
+        self, plan: entries.Planned, rung_scored: Callable[[], None] = lambda: None
     ) -> Attempt | None:
         """Make, judge and train a proposal. None if it could not be made."""
         rest = await self.begin(plan, rung_scored=rung_scored)
@@ -221,7 +213,7 @@ class Search:
 
     async def begin(
         self,
-        plan: Planned,
+        plan: entries.Planned,
         siblings: Sequence[str] = (),
         rung_scored: Callable[[], None] = lambda: None,
     ) -> Coroutine[Any, Any, Attempt | None] | None:
@@ -264,7 +256,9 @@ class Search:
         """Record that these attempts will be trained again."""
         trainings = len(attempts) * self.run.settings.confirm_seeds
         self.observer(
-            ConfirmationStarted(iteration=iteration, attempts=tuple(attempts), trainings=trainings)
+            entries.ConfirmationStarted(
+                iteration=iteration, attempts=tuple(attempts), trainings=trainings
+            )
         )
 
     async def repeat(self, iteration: int, attempts: Iterable[str]) -> None:
@@ -290,11 +284,13 @@ class Search:
         state = self.run.archive.state
         if iteration not in state.iterations_ended:
             best = ranked(judged(state.attempts(), state.feedback))
-            self.observer(IterationEnded(iteration=iteration, best=best[0].id if best else None))
+            self.observer(
+                entries.IterationEnded(iteration=iteration, best=best[0].id if best else None)
+            )
             lacking = coverage_so_far(self.run, state)
             if lacking is not None:
                 text = f"{lacking.text}. What could help: {'; '.join(lacking.proposals)}"
-                self.observer(Notice(text=text, level="warning", stays=True))
+                self.observer(entries.Notice(text=text, level="warning", stays=True))
 
 
 @contextmanager

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from eureka_agent.analysis.standing import (
-    agreement,
-    choices_of,
-    comparisons_of_model,
-    preferences_of,
-    what_ranks,
-    with_strengths,
-)
+from eureka_agent.analysis import standing
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.feedback_records import Given
 from eureka_agent.journal.state import RunState
@@ -31,12 +24,12 @@ def best_attempt(run: Run, attempts: Sequence[Attempt] | None = None) -> Attempt
     """The first of the finalists (`score_table`), else the best of the search; where strengths
     rank, the strongest, with its strength. `attempts` are all of the run, with theirs."""
     feedback = run.archive.facts.feedback
-    if what_ranks(feedback) == "fitness":
+    if standing.what_ranks(feedback) == "fitness":
         for score in score_table(run.archive.trainings()):
             if score.name not in BASELINES and score.mean is not None:
                 return run.archive.attempt(score.name)
     if attempts is None:
-        attempts = with_strengths(run.archive.attempts(), feedback)
+        attempts = standing.with_strengths(run.archive.attempts(), feedback)
     trained = ranked(attempts)
     return in_full(run, trained[0]) if trained else None
 
@@ -51,7 +44,7 @@ def attempt_of(run: Run, name: str) -> Attempt | None:
     """An attempt in full, with its strength where strengths rank; None for an unknown name."""
     known = run.archive.attempts_in_brief()
     searched = [each for each in known if each.is_ranked]
-    attempts = (*with_strengths(searched, run.archive.facts.feedback), *known)
+    attempts = (*standing.with_strengths(searched, run.archive.facts.feedback), *known)
     return next((in_full(run, each) for each in attempts if each.id == name), None)
 
 
@@ -72,7 +65,7 @@ def _report(run: Run, known: Sequence[Attempt], messages: Sequence[Message]) -> 
     state = run.archive.facts
     trainings, ledger = state.trainings(), Ledger(tuple(messages))
     searched = [each for each in known if each.is_ranked]
-    attempts = with_strengths(searched, state.feedback)
+    attempts = standing.with_strengths(searched, state.feedback)
     best = best_attempt(run, attempts)
     designer = state.designer or ", ".join(run.settings.model)
     words_agree = same_words(run.sentence, run.description.sentence)
@@ -120,16 +113,18 @@ def _by_strength(
     if best is None or best.strength is None:
         return None
     by = best.strength.by
-    chance = preferences_of(attempts, feedback, by).chance_best[best.id]
-    answers = len(comparisons_of_model(feedback) if by == "model" else choices_of(feedback))
+    chance = standing.preferences_of(attempts, feedback, by).chance_best[best.id]
+    answers = len(
+        standing.comparisons_of_model(feedback) if by == "model" else standing.choices_of(feedback)
+    )
     return ByStrength(by, answers, best.strength.mean, best.strength.deviation, chance)
 
 
 def _by_model(run: Run, attempts: Sequence[Attempt], feedback: Sequence[Given]) -> ByModel | None:
-    comparisons = len(comparisons_of_model(feedback))
+    comparisons = len(standing.comparisons_of_model(feedback))
     if not comparisons:
         return None
-    return ByModel(judge_of(run.settings), comparisons, agreement(attempts, feedback))
+    return ByModel(judge_of(run.settings), comparisons, standing.agreement(attempts, feedback))
 
 
 def _agrees(run: Run) -> bool:
