@@ -18,10 +18,11 @@ from eureka_agent.cli.output import say
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import show_command
 from eureka_agent.llm.access import shown_address
+from eureka_agent.llm.replay import REPLAY
 from eureka_agent.records import Verdict, WrittenFitness
 from eureka_agent.sandbox.choose import AUTO, WALL_VARIABLE, WALLS
 from eureka_agent.sandbox.client import built_in_folder, environment_folder
-from eureka_agent.search.models import OFF, REPLAY
+from eureka_agent.search.models import OFF
 from eureka_agent.search.resumption import is_own
 from eureka_agent.search.written_fitness import FITNESS_SOURCE, Acceptance, Confirm
 from eureka_agent.settings import SearchSettings, judge_of

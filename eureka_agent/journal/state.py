@@ -78,7 +78,9 @@ class RunState:
     def copy(self) -> RunState:
         """Copy that later entries do not change."""
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        own = {name: each.copy() for name, each in values.items() if isinstance(each, dict | set)}
+        own: dict[str, Any] = {
+            name: each.copy() for name, each in values.items() if isinstance(each, dict | set)
+        }
         return replace(self, **own, under_way=UnderWay())
 
     @property

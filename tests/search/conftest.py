@@ -136,21 +136,9 @@ def small(puck: Path) -> Callable[..., tuple[str, ...]]:
     """Arguments of a small search on the puck."""
 
     def arguments(seed: int = 1) -> tuple[str, ...]:
-        flags = (
-            *[
-                "--iterations",
-                "2",
-                "--samples",
-                "3",
-                "--finalists",
-                "2",
-                "--final-seeds",
-                "2",
-                "--seed",
-            ],
-            str(seed),
-        )
-        return ("search", "bring the puck to the middle of the rail", "--env", str(puck), *flags)
+        text = f"--iterations 2 --samples 3 --finalists 2 --final-seeds 2 --seed {seed}"
+        flags = ("--env", str(puck), *text.split())
+        return ("search", "bring the puck to the middle of the rail", *flags)
 
     return arguments
 

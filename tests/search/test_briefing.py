@@ -203,22 +203,9 @@ def test_a_run_keeps_what_it_measured_and_makes_the_same_prompt_of_it(
     with ModelServer(
         lambda asked: Reply(text=answer(asked.system + asked.prompt, len(asked.body)))
     ) as server:
-        flags = (
-            *[
-                "--iterations",
-                "1",
-                "--samples",
-                "1",
-                "--finalists",
-                "0",
-                "--confirm",
-                "0",
-                "--env-steps",
-                "4096",
-            ],
-        )
-        model = ("--model", "openai/test", "--base-url", server.base_url, "--reviewer", "off")
-        eureka("search", "bring the puck to the middle", "--env", str(puck), *flags, *model)
+        text = f"--env {puck} --iterations 1 --samples 1 --finalists 0 --confirm 0 --env-steps 4096"
+        text += f" --model openai/test --base-url {server.base_url} --reviewer off"
+        eureka("search", "bring the puck to the middle", *text.split())
         asked: Asked = server.requests[0]
     assert "for 4,096 environment steps" in asked.system
     assert (

@@ -12,20 +12,12 @@ import pytest
 from command_line import CommandLine
 from outcomes import make_outcome
 
+from eureka_agent import records
 from eureka_agent.archive.cache import trainer_files
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.cards import TRAINER, TRAINER_FILES, Card, CardReward, card_path, read_card
 from eureka_agent.journal.entries import RunCreated, RunStarted
 from eureka_agent.journal.state import Recorded, RunState
-from eureka_agent.records import (
-    BASELINES,
-    CheckpointRecord,
-    FinalTraining,
-    Measurements,
-    Outcome,
-    TaskDescription,
-    UntrainedScore,
-)
 from eureka_agent.report.progress import trainings_total
 from eureka_agent.rewards import baseline
 from eureka_agent.search.card import NoCardError, final_trainings_of, make_card, why_stale
@@ -34,9 +26,11 @@ from eureka_agent.search.seeds import final_seeds
 from eureka_agent.settings import SearchSettings, TrainingSettings, training_part
 
 
-def training(name: str, seed: int, curve: Sequence[float | None], fitness: float) -> FinalTraining:
+def training(
+    name: str, seed: int, curve: Sequence[float | None], fitness: float
+) -> records.FinalTraining:
     checkpoints = tuple(
-        CheckpointRecord(
+        records.CheckpointRecord(
             env_steps=100 * (index + 1),
             fitness=value,
             episode_length=None,
@@ -46,7 +40,7 @@ def training(name: str, seed: int, curve: Sequence[float | None], fitness: float
         )
         for index, value in enumerate(curve)
     )
-    outcome = Outcome(
+    outcome = records.Outcome(
         env_steps=400,
         seconds=1.0,
         checkpoints=checkpoints,
@@ -54,7 +48,7 @@ def training(name: str, seed: int, curve: Sequence[float | None], fitness: float
         training_fitness=curve[-1],
         fitness=fitness,
     )
-    return FinalTraining(name=name, seed=seed, outcome=outcome)
+    return records.FinalTraining(name=name, seed=seed, outcome=outcome)
 
 
 HUMAN = [
@@ -70,18 +64,18 @@ SPARSE = [
 
 
 @pytest.fixture
-def make(description: TaskDescription) -> Card:
+def make(description: records.TaskDescription) -> Card:
     return made_from(description, [*HUMAN, *SPARSE])
 
 
 def made_from(
-    description: TaskDescription,
-    trainings: Sequence[FinalTraining],
+    description: records.TaskDescription,
+    trainings: Sequence[records.FinalTraining],
     success: float | None = 8.0,
     untrained: float = 1.0,
 ) -> Card:
-    random = UntrainedScore(mean=untrained, std=0.0, length=1.0, episodes=4)
-    measured = Measurements(random_actions=random)
+    random = records.UntrainedScore(mean=untrained, std=0.0, length=1.0, episodes=4)
+    measured = records.Measurements(random_actions=random)
     changes = {"measured": measured, "success_fitness": success}
     settings = TrainingSettings(env_steps=400, num_envs=4)
     return make_card(description.model_copy(update=changes), trainings, settings, {}, {})
@@ -95,7 +89,7 @@ def test_scores_are_means_and_deviations_over_the_seeds(make: Card) -> None:
 
 
 def test_a_seed_has_learned_from_half_way_to_a_solved_episode(
-    description: TaskDescription,
+    description: records.TaskDescription,
 ) -> None:
     """Half way from 1 to 8 is 4.5: of the sparse seeds 1, 5.5 and 2 one is above. Without a solved
     fitness it is half way to the better mean, 10: 5.5, which that seed reaches exactly."""
@@ -123,7 +117,9 @@ def test_env_steps_to_the_level_are_those_of_most_of_the_way(make: Card) -> None
     assert make.sparse.env_steps_to_level is None
 
 
-def test_a_human_reward_that_does_not_learn_has_no_level(description: TaskDescription) -> None:
+def test_a_human_reward_that_does_not_learn_has_no_level(
+    description: records.TaskDescription,
+) -> None:
     poor = [training("human", seed, (1.0, 1.0, 1.1, 1.2), 1.2) for seed in (1, 2, 3)]
     found = made_from(description, [*poor, *SPARSE])
     assert not found.human_learns
@@ -131,8 +127,8 @@ def test_a_human_reward_that_does_not_learn_has_no_level(description: TaskDescri
     assert found.decides == "neither"
 
 
-def test_a_baseline_that_never_ended_makes_no_card(description: TaskDescription) -> None:
-    failed = [FinalTraining(name="sparse", seed=1, outcome=None, failure="nan")]
+def test_a_baseline_that_never_ended_makes_no_card(description: records.TaskDescription) -> None:
+    failed = [records.FinalTraining(name="sparse", seed=1, outcome=None, failure="nan")]
     with pytest.raises(NoCardError, match="the sparse reward of task"):
         made_from(description, [*HUMAN, *failed])
 
@@ -161,7 +157,7 @@ SETTINGS = SearchSettings(env_steps=400, num_envs=4)
 
 
 @pytest.fixture
-def card(description: TaskDescription) -> Card:
+def card(description: records.TaskDescription) -> Card:
     """A card that holds for `SETTINGS` on a CPU, here and now."""
 
     def reward(*fitness: float | None) -> CardReward:
@@ -208,7 +204,7 @@ def test_the_trainer_is_the_one_that_the_cards_name() -> None:
 
 
 def test_a_card_holds_where_all_that_its_scores_depend_on_is_the_same(
-    card: Card, description: TaskDescription
+    card: Card, description: records.TaskDescription
 ) -> None:
     assert why_stale(card, description, SETTINGS, "cpu") == ""
     # the noise of another torch is that of other seeds
@@ -239,7 +235,7 @@ GYMNASIUM = versions()["gymnasium"]
 )
 def test_a_stale_card_says_why(
     card: Card,
-    description: TaskDescription,
+    description: records.TaskDescription,
     change: dict[str, Any],
     setting: dict[str, Any],
     why: str,
@@ -264,7 +260,7 @@ def test_a_score_of_a_card_stands_at_the_seed_that_it_is_of(card: Card) -> None:
     trained = score(
         "human",
         [
-            FinalTraining(name="human", seed=seed, outcome=make_outcome(float(place)))
+            records.FinalTraining(name="human", seed=seed, outcome=make_outcome(float(place)))
             for place, seed in enumerate(seeds)
         ],
     )
@@ -276,7 +272,7 @@ def test_a_score_of_a_card_stands_at_the_seed_that_it_is_of(card: Card) -> None:
 
 
 def test_another_process_that_follows_a_run_waits_for_no_baseline_of_its_card(
-    card: Card, description: TaskDescription
+    card: Card, description: records.TaskDescription
 ) -> None:
     """One proposal, and five seeds of its reward."""
     settings = SETTINGS.model_copy(update={"iterations": 1, "samples": 1, "finalists": 1})
@@ -338,7 +334,7 @@ def test_the_first_search_of_an_environment_makes_its_card_and_the_second_takes_
 
     second = search()
     assert second["cost"]["baseline_trainings"] == 0
-    for name in BASELINES:
+    for name in records.BASELINES:
         assert second[name]["fitness_per_seed"] == first[name]["fitness_per_seed"]
     assert f"both baselines are from {card.origin}" in report_of(second)
     assert search("--plan")["baselines"] == 0

@@ -102,12 +102,7 @@ async def test_a_search_fails_with_its_reasons_when_every_round_has_failed(
     with pytest.raises(SearchFailedError, match=why) as caught:
         await ScriptedSearch(run, designer, trials).engine.generations()
     assert str(run.folder) in caught.value.hint
-    assert [(row[0], row[1]) for row in rows(run)] == [
-        ("1-01", "failed"),
-        ("1-02", "failed"),
-        ("1-03", "failed"),
-        ("1-04", "rejected"),
-    ]
+    assert [row[1] for row in rows(run)] == [*["failed"] * 3, "rejected"]
     # a resumption comes to the same end without asking or training anything
     again = ScriptedSearch(open_run(run.folder), ScriptedDesigner([]), TableTrials({}))
     with pytest.raises(SearchFailedError, match=why):
@@ -359,14 +354,8 @@ async def test_a_generation_that_comes_to_nothing_leads_to_the_finals_of_what_th
     sources = [reward(1), reward(2), IMPORTING, MISSPELT, IMPORTING, reward(7)]
     table = {**FITNESS, reward(7): "went NaN"}
     await ScriptedSearch(run, ScriptedDesigner(sources), TableTrials(table)).see_through()
-    assert [row[:2] for row in rows(run)] == [
-        ("1-01", "trained"),
-        ("1-02", "trained"),
-        ("2-01", "rejected"),
-        ("2-02", "rejected"),
-        ("2-03", "rejected"),
-        ("2-04", "failed"),
-    ]
+    stages = [row[1] for row in rows(run)]
+    assert stages == ["trained", "trained", *["rejected"] * 3, "failed"]
     finals = {training.name for training in run.archive.trainings()}
     assert finals == {"1-02", "human", "sparse"}  # twice as good
     (remark,) = run_report(run).remarks

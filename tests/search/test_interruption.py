@@ -1,4 +1,4 @@
-"""A search that is killed at any point and resumed ends as an unbroken one."""
+"""A search that is killed at any point ends as an unbroken one; the best are trained again."""
 
 from __future__ import annotations
 
@@ -20,13 +20,7 @@ from scripted_search import (
 )
 
 from eureka_agent.archive.run_folder import Run, open_run
-from eureka_agent.journal.entries import (
-    AttemptEnded,
-    AttemptRepeated,
-    ConfirmationStarted,
-    IterationEnded,
-    Judged,
-)
+from eureka_agent.journal import entries
 from eureka_agent.records import Stage
 from eureka_agent.search.seeds import derive_seed, final_seeds
 from eureka_agent.search.strategies import STRATEGIES
@@ -91,11 +85,11 @@ def search_with(run: Run, fuse: Fuse) -> ScriptedSearch:
     designer = ScriptedDesigner(SCRIPT[known:], MENDED, fuse=fuse)
 
     def observe(event: Any) -> None:
-        if isinstance(event, AttemptEnded) or (
-            isinstance(event, Judged) and not event.verdict.accepted
+        if isinstance(event, entries.AttemptEnded) or (
+            isinstance(event, entries.Judged) and not event.verdict.accepted
         ):
             fuse("ended")
-        if isinstance(event, AttemptRepeated):
+        if isinstance(event, entries.AttemptRepeated):
             fuse("repeated")
 
     return ScriptedSearch(run, designer, TableTrials(TABLE, fuse), fuse=fuse, observer=observe)
@@ -195,9 +189,11 @@ async def test_the_next_generation_starts_from_the_best_mean_not_from_the_luckie
     assert repeats(run) == {"1-01": [(0, 2.0)], "1-02": [(0, 6.0)]}
     # the second generation has none among the best two, so nothing is trained again after it
     assert Counter(request.kind for request in trials.requests) == {"search": 6, "repeat": 2}
-    ended = [event.best for event in events if isinstance(event, IterationEnded) and event.best]
+    ended = [
+        event.best for event in events if isinstance(event, entries.IterationEnded) and event.best
+    ]
     assert ended == ["1-02", "1-02"]
-    started = [event for event in events if isinstance(event, ConfirmationStarted)]
+    started = [event for event in events if isinstance(event, entries.ConfirmationStarted)]
     assert [(event.iteration, event.trainings, list(event.attempts)) for event in started] == [
         (0, 2, ["1-01", "1-02"])
     ]

@@ -103,16 +103,9 @@ class Searcher:
             self.notices.append(entry.text)
 
     async def start(self, **changes: Any) -> Run:
-        values = {
-            "env": str(self.folder),
-            "sentence": "bring the puck far out",
-            "fitness": "judged",
-            "model": ["openai/test"],
-            "judge": "openai/eye",
-            "base_url": self.server.base_url,
-            **SMALL,
-            **changes,
-        }
+        values = {"env": str(self.folder), "sentence": "bring the puck far out", **SMALL}
+        models = {"model": ["openai/test"], "judge": "openai/eye", "fitness": "judged"}
+        values |= {**models, "base_url": self.server.base_url, **changes}
         return await start(values, None, ["eureka", "search"], self)
 
 

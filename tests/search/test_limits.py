@@ -191,13 +191,8 @@ async def test_killed_and_resumed_it_ends_the_same(
     assert scores[0] == scores[1]
 
 
-SETTINGS_OUTAGE: dict[str, Any] = {
-    "iterations": 3,
-    "samples": 4,
-    "finalists": 0,
-    "revisions": 0,
-    "novelty": False,
-}
+SETTINGS_OUTAGE: dict[str, Any] = {"iterations": 3, "samples": 4, "finalists": 0}
+SETTINGS_OUTAGE |= {"revisions": 0, "novelty": False}
 
 
 class AnyReward(dict[Any, float | str]):

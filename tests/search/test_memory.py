@@ -92,13 +92,8 @@ async def test_proposals_made_at_once_are_compared_with_earlier_generations_alon
 
 
 SCRIPT = [reward(1), commented(1), commented(2), reward(2), commented(4), reward(1)]
-MENDED = {
-    commented(1): reward(2),
-    commented(2): reward(3),
-    reward(2): reward(4),
-    commented(4): reward(5),
-    reward(1): reward(6),
-}
+MENDED = {commented(1): reward(2), commented(2): reward(3), reward(2): reward(4)}
+MENDED |= {commented(4): reward(5), reward(1): reward(6)}
 TABLE: dict[str | tuple[str, int], float | str] = {
     reward(weight): float(weight) for weight in range(1, 7)
 }

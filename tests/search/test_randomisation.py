@@ -12,6 +12,7 @@ import pytest
 from outcomes import make_outcome
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
+from eureka_agent import records
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.designer.distribution_writer import DistributionRequest
@@ -24,15 +25,6 @@ from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.randomisation_records import CurriculumStage, RandomisedParameters
 from eureka_agent.ranking import ranked
-from eureka_agent.records import (
-    Attempt,
-    EpisodeSummary,
-    Evaluation,
-    ParameterSpec,
-    ParameterStage,
-    Stage,
-    TaskDescription,
-)
 from eureka_agent.search.preparation import check_randomise
 from eureka_agent.search.pruning import _kept
 from eureka_agent.search.randomisation import Scorable, beginning
@@ -43,7 +35,7 @@ from eureka_agent.settings import SearchSettings
 
 MakeRun = Callable[..., Run]
 
-MASS = ParameterSpec(name="mass", default=1.0, low=0.5, high=2.0, doc="factor on the mass")
+MASS = records.ParameterSpec(name="mass", default=1.0, low=0.5, high=2.0, doc="factor on the mass")
 SAFE = {"mass": (0.5, 2.0)}
 SETTINGS = {"iterations": 1, "samples": 2, "finalists": 1, "final_seeds": 2, "randomise": 2}
 SETTINGS |= {"baselines": False, "evaluation_episodes": 8, "scoring_episodes": 2}
@@ -55,22 +47,13 @@ SEEDS = final_seeds(2)
 OVER_RANGES = {"": (3.0, 3.5), "d1": (4.0, 9.0), "d2": (5.0, 2.0)}
 PRIOR_SCORES = 9
 SCORES = PRIOR_SCORES + 2 * 3 * len(SEEDS)
-POINTS = {
-    "write": 1,
-    "score": SCORES,
-    "randomisation-changed": 3,
-    "proposed": 4,
-    "attempt-ended": 4,
-    "attempt-repeated": 2,
-    "ranges-scored": 6,
-    "trial": 12,
-    "trained": 12,
-}
+POINTS = {"write": 1, "score": SCORES, "ranges-scored": 6, "randomisation-changed": 3}
+POINTS |= {"proposed": 4, "attempt-ended": 4, "attempt-repeated": 2, "trial": 12, "trained": 12}
 """Points at which the search can be killed, with how often an unbroken one passes them."""
 
 
 @pytest.fixture
-def description(description: TaskDescription) -> TaskDescription:
+def description(description: records.TaskDescription) -> records.TaskDescription:
     return description.model_copy(update={"parameters": (MASS,)})
 
 
@@ -83,7 +66,7 @@ class ScoredTrials(TableTrials):
 
     async def score(
         self, policy: Path, seed: int, episodes: int, parameters: Distribution = DEFAULTS
-    ) -> Evaluation | None:
+    ) -> records.Evaluation | None:
         self._fuse("score")
         label, _, training = policy.read_text().removeprefix("policy of ").partition("@")
         self.scored.append((label, seed, episodes, parameters))
@@ -97,13 +80,15 @@ class ScoredTrials(TableTrials):
         return evaluation(10.0 - 4.0 * abs(value - 1.0), episodes)
 
 
-def evaluation(mean: float, episodes: int) -> Evaluation:
+def evaluation(mean: float, episodes: int) -> records.Evaluation:
     """Episodes of this mean; those of the worst quarter are 1.5 below it."""
     worst = episodes // 4
     values = [mean - 1.5] * worst + [mean + 0.5] * (episodes - worst)
     values = values if worst else [mean] * episodes
-    summaries = (EpisodeSummary(fitness=each, length=1, ended_by="time_out") for each in values)
-    return Evaluation(episodes=tuple(summaries), seed=0)
+    summaries = (
+        records.EpisodeSummary(fitness=each, length=1, ended_by="time_out") for each in values
+    )
+    return records.Evaluation(episodes=tuple(summaries), seed=0)
 
 
 class Writer:
@@ -148,12 +133,12 @@ def search_with(
     return search, trials, entries
 
 
-def winner_of(run: Run) -> Attempt:
+def winner_of(run: Run) -> records.Attempt:
     """The winner of all runs here, with what is known of distributions."""
     return run.archive.state.by_id["1-02"]
 
 
-def under(run: Run) -> dict[str, Attempt]:
+def under(run: Run) -> dict[str, records.Attempt]:
     """Attempts under distributions, by their names."""
     found = run.archive.state.randomised("1-02")
     return {each.proposal.distribution.name: each for each in found if each.proposal.distribution}
@@ -230,7 +215,7 @@ async def test_a_distribution_is_an_attempt_that_ranks_nowhere(
     run = make_run(**SETTINGS)
     await search_with(run, Fuse())[0].see_through()
     first = under(run)["d1"]
-    assert (first.id, first.stage, first.seed) == ("1-02+d1", Stage.TRAINED, SEEDS[0])
+    assert (first.id, first.stage, first.seed) == ("1-02+d1", records.Stage.TRAINED, SEEDS[0])
     assert first.proposal.parents == ("1-02",)
     assert first.proposal.reward.source == reward(2)
     assert set(first.outcomes) == set(SEEDS)
@@ -285,7 +270,7 @@ async def test_killed_and_resumed_it_does_nothing_twice(
         each.id
         for each in before
         for seed in each.outcomes
-        if seed != each.seed or each.stage is not Stage.PROPOSED
+        if seed != each.seed or each.stage is not records.Stage.PROPOSED
     )
     scored = sum(len(each.range_scores) for each in (known, *before))
     fuse = Fuse()
@@ -380,13 +365,13 @@ async def test_a_trial_chooses_under_the_last_stage_and_is_scored_at_the_default
     class Evaluator:
         async def evaluate(
             self, *arguments: object, parameters: Distribution = DEFAULTS
-        ) -> Evaluation:
+        ) -> records.Evaluation:
             scored.append(parameters)
             return evaluation(1.0, 4)
 
     stages = (
-        ParameterStage(env_steps=0, parameters={}),
-        ParameterStage(env_steps=5, parameters=SAFE),
+        records.ParameterStage(env_steps=0, parameters={}),
+        records.ParameterStage(env_steps=5, parameters=SAFE),
     )
     trials: Any = (Trainings(), Evaluator(), SnapshotStore(tmp_path))
     runner = TrialRunner(*trials, 4, None, lambda entry: None, 4)
@@ -398,7 +383,7 @@ async def test_a_trial_chooses_under_the_last_stage_and_is_scored_at_the_default
     assert [dict(each) for each in scored] == [SAFE, SAFE, {}]
 
 
-def test_parameters_of_the_model_need_a_cpu(description: TaskDescription) -> None:
+def test_parameters_of_the_model_need_a_cpu(description: records.TaskDescription) -> None:
     described = description.model_copy(
         update={"parameters": (MASS.model_copy(update={"of_model": True}),)}
     )
@@ -418,9 +403,9 @@ def test_parameters_of_the_model_need_a_cpu(description: TaskDescription) -> Non
     ],
 )
 def test_what_cannot_be_randomised_is_told_before(
-    description: TaskDescription,
+    description: records.TaskDescription,
     changes: dict[str, Any],
-    parameters: tuple[ParameterSpec, ...],
+    parameters: tuple[records.ParameterSpec, ...],
     message: str,
 ) -> None:
     described = description.model_copy(update={"parameters": parameters, "environment": "cart"})

@@ -69,15 +69,8 @@ async def test_a_wish_is_read_back_and_told_to_the_designer(
 ) -> None:
     monkeypatch.setenv("EUREKA_RUNS", str(tmp_path / "runs"))
     asked, server = model
-    values = {
-        "env": str(puck),
-        **SMALL,
-        "samples": 2,
-        "model": ["openai/test"],
-        "base_url": server.base_url,
-        "reviewer": "off",
-        "analyst": "off",
-    }
+    values = {**SMALL, "env": str(puck), "samples": 2, "reviewer": "off", "analyst": "off"}
+    values |= {"model": ["openai/test"], "base_url": server.base_url}
     run = await start(values, None, ["eureka", "search"], lambda entry: None)
     assert not any("What the engineer says" in order for order in asked.designs)
     designed = len(asked.designs)
@@ -170,17 +163,9 @@ async def search(
             notices.append(entry.text)
 
     with ModelServer(model) as server:
-        values = {
-            "env": str(folder),
-            **SMALL,
-            "iterations": 2,
-            "samples": 1,
-            "schedule": "generations",
-            "model": ["openai/test"],
-            "base_url": server.base_url,
-            "reviewer": "off",
-            "analyst_sees": True,
-        }
+        values = {**SMALL, "env": str(folder), "iterations": 2, "samples": 1}
+        values |= {"model": ["openai/test"], "base_url": server.base_url, "reviewer": "off"}
+        values |= {"schedule": "generations", "analyst_sees": True}
         run = await start(values, None, ["eureka", "search"], observe)
     return run, notices
 

@@ -1,5 +1,4 @@
-"""A whole search with a model that counts absurdly and writes Markdown of its own: it runs, and can
-be shown, resumed and exported."""
+"""Whole searches with replies that are hostile, recorded, or come in batches."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A steady search: each proposal is planned as soon as there is room for it, from what is known by
-then, and a resumed run keeps to every plan and decision that is recorded."""
+"""A steady search plans each proposal as soon as there is room, and keeps to what is recorded;
+reviews are made while trainings begin, and count whenever they come."""
 
 from __future__ import annotations
 
@@ -185,13 +185,8 @@ async def test_no_more_are_trained_again_than_generations_would(make_run: MakeRu
 
 
 SETTINGS_REVIEW = {**RUNGS, "iterations": 1, "samples": 4}
-FITNESS_REVIEW = {
-    reward(1): 10.0,
-    reward(2): 10.0,
-    reward(3): 9.0,
-    reward(4): 8.9,
-    reward(20): 8.95,
-}
+FITNESS_REVIEW = {reward(1): 10.0, reward(2): 10.0, reward(3): 9.0, reward(4): 8.9}
+FITNESS_REVIEW[reward(20)] = 8.95
 SCRIPT_REVIEW = [reward(weight) for weight in (1, 2, 3, 4)]
 ROWS = [
     ("1-01", "trained", reward(1), 10.0),

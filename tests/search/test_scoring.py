@@ -127,13 +127,8 @@ def test_a_finalist_that_got_fewer_seeds_stands_below_all_that_have_more() -> No
     # also below one that failed with one of its seeds, but not below one that failed with all
     failed = [training("1-04", seed, None) for seed in (1, 2, 3)]
     fragile = [training("1-05", 1, 1.0), training("1-05", 2, None), training("1-05", 3, 1.0)]
-    assert [entry.name for entry in score_table([*few, *failed, *fragile])] == [
-        "1-02",
-        "1-03",
-        "1-05",
-        "1-01",
-        "1-04",
-    ]
+    names = [entry.name for entry in score_table([*few, *failed, *fragile])]
+    assert names == ["1-02", "1-03", "1-05", "1-01", "1-04"]
 
 
 def test_an_evaluation_names_unit_spread_and_threshold(description: TaskDescription) -> None:

@@ -1,4 +1,4 @@
-"""The same search behind every wall, and what is left of one whose driver was killed."""
+"""Whole searches behind every wall, beside one another, and where environment or disk fail."""
 
 from __future__ import annotations
 

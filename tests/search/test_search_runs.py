@@ -152,22 +152,8 @@ def test_interrupting_stops_cleanly_and_says_how_to_resume(
     eureka: CommandLine, small: Arguments
 ) -> None:
     # trainings of seconds, so that the interruption comes in the middle of one on any machine
-    search = (
-        *small(),
-        *[
-            "--iterations",
-            "1",
-            "--samples",
-            "2",
-            "--env-steps",
-            "32768",
-            "--finalists",
-            "1",
-            "--final-seeds",
-            "1",
-        ],
-    )
-    search = (*search, "--confirm", "0")
+    text = "--iterations 1 --samples 2 --env-steps 32768 --finalists 1 --final-seeds 1 --confirm 0"
+    search = (*small(), *text.split())
     process = eureka.popen(*search, "--snapshot-interval", "0.1")
     wait_for(lambda: saved_states(eureka.folder / "runs"), process)
     process.send_signal(signal.SIGINT)

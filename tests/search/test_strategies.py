@@ -15,26 +15,10 @@ from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, rewa
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.records import Attempt, Operator, Stage
-from eureka_agent.search.strategies import (
-    MIGRATION,
-    STRATEGIES,
-    BestOfN,
-    Greedy,
-    Islands,
-    ProposalPlan,
-    Strategy,
-    island_count,
-    island_of,
-    rank_of_turn,
-)
+from eureka_agent.search import strategies
 
-ALL: dict[str, Strategy] = {name: kind() for name, kind in STRATEGIES.items()}
-SINGLE = (
-    Operator.IMPROVE,
-    Operator.MUTATE_STRUCTURE,
-    Operator.RETUNE_WEIGHTS,
-    Operator.DIFFERENT,
-)
+ALL: dict[str, strategies.Strategy] = {name: kind() for name, kind in strategies.STRATEGIES.items()}
+SINGLE = {*Operator} - {Operator.FRESH, Operator.CROSSOVER, Operator.EDIT, Operator.RANDOMISE}
 
 over_all = pytest.mark.parametrize("name", ALL)
 
@@ -42,11 +26,13 @@ over_all = pytest.mark.parametrize("name", ALL)
 class Checked:
     """A strategy whose every plan is checked against what was known to it."""
 
-    def __init__(self, strategy: Strategy) -> None:
+    def __init__(self, strategy: strategies.Strategy) -> None:
         self._strategy = strategy
-        self.seen: list[tuple[int, ProposalPlan]] = []
+        self.seen: list[tuple[int, strategies.ProposalPlan]] = []
 
-    def plan(self, iteration: int, finished: list[Attempt], samples: int) -> list[ProposalPlan]:
+    def plan(
+        self, iteration: int, finished: list[Attempt], samples: int
+    ) -> list[strategies.ProposalPlan]:
         before = list(finished)
         plans = self._strategy.plan(iteration, finished, samples)
         assert finished == before  # nothing is sorted in place
@@ -108,7 +94,7 @@ def test_the_example_of_the_page_on_strategies_is_one() -> None:
     page = Path(__file__).resolve().parents[2] / "docs" / "strategies.md"
     example = re.search(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     assert example is not None
-    names: dict[str, type[Strategy]] = {}
+    names: dict[str, type[strategies.Strategy]] = {}
     exec(example[1], names)
     checked = Checked(names["Pairs"]())
     invented_search(checked, 1, iterations=5, samples=6)  # type: ignore[arg-type]
@@ -119,7 +105,7 @@ def test_greedy_starts_from_the_best_of_all_generations_not_of_the_last(
     make_attempt: Callable[..., Attempt],
 ) -> None:
     history = [make_attempt(0, 0, 9.0), make_attempt(0, 1, 3.0), make_attempt(1, 0, 4.0)]
-    plans = Greedy().plan(2, history, 8)
+    plans = strategies.Greedy().plan(2, history, 8)
     assert {plan.parents[0] for plan in plans} == {"1-01"}
     crossed = [plan.parents for plan in plans if plan.operator is Operator.CROSSOVER]
     assert crossed == [("1-01", "2-01")]
@@ -129,13 +115,9 @@ def test_greedy_comes_round_again_from_a_runner_up_that_is_nearly_as_good(
     make_attempt: Callable[..., Attempt],
 ) -> None:
     # the median of 9, 8, 3, 2 is 5.5: 8 is above (9 + 5.5) / 2 = 7.25
-    history = [
-        make_attempt(0, 0, 3.0),
-        make_attempt(0, 1, 9.0),
-        make_attempt(0, 2, 8.0),
-        make_attempt(0, 3, 2.0),
-    ]
-    plans = [(plan.operator, plan.parents) for plan in Greedy().plan(1, history, 8)]
+    fitness = (3.0, 9.0, 8.0, 2.0)
+    history = [make_attempt(0, place, each) for place, each in enumerate(fitness)]
+    plans = [(plan.operator, plan.parents) for plan in strategies.Greedy().plan(1, history, 8)]
     first, second = "1-02", "1-03"
     assert plans == [
         (Operator.IMPROVE, (first,)),
@@ -148,35 +130,27 @@ def test_greedy_comes_round_again_from_a_runner_up_that_is_nearly_as_good(
         (Operator.DIFFERENT, (first,)),
     ]
     history[2] = make_attempt(0, 2, 7.0)  # the median is 5: 7 is not above (9 + 5) / 2
-    assert {plan.parents[0] for plan in Greedy().plan(1, history, 8)} == {first}
+    assert {plan.parents[0] for plan in strategies.Greedy().plan(1, history, 8)} == {first}
 
 
 def test_best_of_n_never_looks_at_what_was_found(make_attempt: Callable[..., Attempt]) -> None:
-    plans = BestOfN().plan(3, [make_attempt(0, 0, 9.0)], 3)
+    plans = strategies.BestOfN().plan(3, [make_attempt(0, 0, 9.0)], 3)
     assert [(plan.operator, plan.parents) for plan in plans] == [(Operator.FRESH, ())] * 3
 
 
 def test_the_number_of_islands_follows_from_the_samples() -> None:
-    assert [island_count(samples) for samples in (1, 3, 4, 7, 8, 15, 16, 64)] == [
-        1,
-        1,
-        2,
-        2,
-        2,
-        2,
-        4,
-        4,
-    ]
+    counts = [strategies.island_count(samples) for samples in (1, 3, 4, 7, 8, 15, 16, 64)]
+    assert counts == [1, 1, 2, 2, 2, 2, 4, 4]
 
 
 def test_a_place_stays_on_its_island_in_further_rounds() -> None:
     # five samples, two islands: places 0 2 4 and 1 3; the second round's samples are 5 to 9
-    assert [island_of(sample, 5) for sample in range(10)] == [0, 1, 0, 1, 0] * 2
-    assert [island_of(sample, 3) for sample in range(3)] == [0, 0, 0]
+    assert [strategies.island_of(sample, 5) for sample in range(10)] == [0, 1, 0, 1, 0] * 2
+    assert [strategies.island_of(sample, 3) for sample in range(3)] == [0, 0, 0]
 
 
 def test_every_second_choice_takes_the_best_every_fourth_the_second_best() -> None:
-    ranks = [rank_of_turn(turn) for turn in range(64)]
+    ranks = [strategies.rank_of_turn(turn) for turn in range(64)]
     assert ranks[:8] == [0, 1, 0, 2, 0, 1, 0, 3]
     assert [ranks.count(rank) for rank in range(4)] == [32, 16, 8, 4]
 
@@ -186,41 +160,36 @@ FIRST = [planned(0, sample, fitness) for sample, fitness in enumerate((1.0, 8.0,
 
 
 def test_the_second_generation_by_hand() -> None:
-    assert Islands().plan(1, FIRST, 4) == [
-        ProposalPlan(Operator.IMPROVE, ("0-2",)),  # turn 0: the best
-        ProposalPlan(
+    assert strategies.Islands().plan(1, FIRST, 4) == [
+        strategies.ProposalPlan(Operator.IMPROVE, ("0-2",)),  # turn 0: the best
+        strategies.ProposalPlan(
             Operator.CROSSOVER, ("0-1", "0-3")
         ),  # turn 0, with the operators one further on: the best two
-        ProposalPlan(
+        strategies.ProposalPlan(
             Operator.CROSSOVER, ("0-2", "0-0")
         ),  # turn 1: the second best, crossed with the best
-        ProposalPlan(Operator.MUTATE_STRUCTURE, ("0-3",)),  # turn 1: the second best
+        strategies.ProposalPlan(Operator.MUTATE_STRUCTURE, ("0-3",)),  # turn 1: the second best
     ]
 
 
 def test_an_island_evolves_whoever_is_better_elsewhere() -> None:
-    history = [
-        *FIRST,
-        planned(1, 0, 2.0),
-        planned(1, 1, 20.0),
-        planned(1, 2, 4.0),
-        planned(1, 3, 30.0),
-    ]
+    second = [planned(1, place, each) for place, each in enumerate((2.0, 20.0, 4.0, 30.0))]
+    history = [*FIRST, *second]
     # the first island's members, best first: 1-2, 0-2, 1-0, 0-0; turns 2 and 3 take the best and
     # the third
-    assert Islands().plan(2, history, 4)[::2] == [
-        ProposalPlan(Operator.MUTATE_STRUCTURE, ("1-2",)),
-        ProposalPlan(Operator.RETUNE_WEIGHTS, ("1-0",)),
+    assert strategies.Islands().plan(2, history, 4)[::2] == [
+        strategies.ProposalPlan(Operator.MUTATE_STRUCTURE, ("1-2",)),
+        strategies.ProposalPlan(Operator.RETUNE_WEIGHTS, ("1-0",)),
     ]
 
 
-def islands_of(plan: ProposalPlan, samples: int) -> set[int]:
-    return {island_of(int(parent.split("-")[1]), samples) for parent in plan.parents}
+def islands_of(plan: strategies.ProposalPlan, samples: int) -> set[int]:
+    return {strategies.island_of(int(parent.split("-")[1]), samples) for parent in plan.parents}
 
 
 @pytest.mark.parametrize("samples", [4, 8, 9, 16])
 def test_migration_happens_when_it_is_due_and_from_the_neighbour_alone(samples: int) -> None:
-    strategy, count = Islands(), island_count(samples)
+    strategy, count = strategies.Islands(), strategies.island_count(samples)
     history = invented_search(strategy, seed=0, iterations=9, samples=samples, failing=0.0)
     for iteration in range(1, 9):
         known = [attempt for attempt in history if attempt.iteration < iteration]
@@ -228,9 +197,9 @@ def test_migration_happens_when_it_is_due_and_from_the_neighbour_alone(samples: 
         abroad = {
             place
             for place, plan in enumerate(plans)
-            if islands_of(plan, samples) - {island_of(place, samples)}
+            if islands_of(plan, samples) - {strategies.island_of(place, samples)}
         }
-        assert abroad == (set(range(count)) if iteration % MIGRATION == 0 else set())
+        assert abroad == (set(range(count)) if iteration % strategies.MIGRATION == 0 else set())
         for place in abroad:
             plan = plans[place]
             assert plan.operator is Operator.CROSSOVER
@@ -239,11 +208,11 @@ def test_migration_happens_when_it_is_due_and_from_the_neighbour_alone(samples: 
             for (
                 parent
             ) in plan.parents:  # each is the best of its island, and the better one comes first
-                island = island_of(int(parent.split("-")[1]), samples)
+                island = strategies.island_of(int(parent.split("-")[1]), samples)
                 assert fitness[parent] == max(
                     value
                     for name, value in fitness.items()
-                    if island_of(int(name.split("-")[1]), samples) == island
+                    if strategies.island_of(int(name.split("-")[1]), samples) == island
                 )
             assert fitness[plan.parents[0]] >= fitness[plan.parents[1]]
 
@@ -253,19 +222,19 @@ def test_an_empty_island_starts_afresh_and_is_settled_from_its_neighbour_when_mi
 ):
     only_one = [planned(0, 0, 5.0), planned(0, 1), planned(0, 2, 4.0), planned(0, 3)]
     for iteration in (1, 2, 4, 5):
-        plans = Islands().plan(iteration, only_one, 4)
-        assert [plans[1], plans[3]] == [ProposalPlan(Operator.FRESH)] * 2
+        plans = strategies.Islands().plan(iteration, only_one, 4)
+        assert [plans[1], plans[3]] == [strategies.ProposalPlan(Operator.FRESH)] * 2
         assert plans[0].operator is not Operator.FRESH
-    plans = Islands().plan(MIGRATION, only_one, 4)
-    assert plans[1] == ProposalPlan(Operator.IMPROVE, ("0-0",))
-    assert plans[3] == ProposalPlan(Operator.FRESH)
+    plans = strategies.Islands().plan(strategies.MIGRATION, only_one, 4)
+    assert plans[1] == strategies.ProposalPlan(Operator.IMPROVE, ("0-0",))
+    assert plans[3] == strategies.ProposalPlan(Operator.FRESH)
     assert islands_of(plans[0], 4) == {0}  # its neighbour has nothing to offer
 
 
 def test_attempts_of_a_second_round_belong_to_the_islands_of_their_places() -> None:
     second_round = [planned(0, sample) for sample in range(4)]
     second_round += [planned(0, 4, 1.0), planned(0, 5, 2.0), planned(0, 6, 3.0), planned(0, 7, 4.0)]
-    plans = Islands().plan(1, second_round, 4)
+    plans = strategies.Islands().plan(1, second_round, 4)
     assert [plan.parents for plan in plans] == [("0-6",), ("0-7", "0-5"), ("0-6", "0-4"), ("0-5",)]
 
 
@@ -280,7 +249,7 @@ Row = tuple[str, str, float | None, Operator, tuple[str, ...]]
 
 
 async def searched(
-    run: Run, strategy: Strategy, jitter: int, fuse: Fuse | None = None
+    run: Run, strategy: strategies.Strategy, jitter: int, fuse: Fuse | None = None
 ) -> list[Row]:
     known = len(run.archive.attempts())
     designer = ScriptedDesigner(SCRIPT[known:], fuse=fuse)
@@ -300,7 +269,8 @@ def rows_of(run: Run) -> list[Row]:
 @pytest.mark.parametrize("name", ["islands", "greedy"])
 async def test_the_same_attempts_whatever_the_timing(make_run: MakeRun, name: str) -> None:
     results = [
-        await searched(make_run(**SETTINGS), STRATEGIES[name](), jitter) for jitter in range(3)
+        await searched(make_run(**SETTINGS), strategies.STRATEGIES[name](), jitter)
+        for jitter in range(3)
     ]
     assert len(results[0]) == 20
     assert results[1] == results[0]
@@ -317,13 +287,13 @@ async def test_the_same_attempts_whatever_the_timing(make_run: MakeRun, name: st
 async def test_killed_and_resumed_it_goes_the_same_way(
     make_run: MakeRun, name: str, kind: str, number: int
 ) -> None:
-    unbroken = await searched(make_run(**SETTINGS), STRATEGIES[name](), 0)
+    unbroken = await searched(make_run(**SETTINGS), strategies.STRATEGIES[name](), 0)
     run = make_run(**SETTINGS)
     killed = False
     try:
-        await searched(run, STRATEGIES[name](), 1, Fuse(kind, number))
+        await searched(run, strategies.STRATEGIES[name](), 1, Fuse(kind, number))
     except* Killed:
         killed = True
     assert killed
     assert rows_of(run) != unbroken
-    assert await searched(open_run(run.folder), STRATEGIES[name](), 2) == unbroken
+    assert await searched(open_run(run.folder), strategies.STRATEGIES[name](), 2) == unbroken

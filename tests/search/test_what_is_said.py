@@ -12,13 +12,7 @@ from stored_attempts import store_attempt
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import EurekaError
 from eureka_agent.feedback_records import Comparison, Decision, Feedback, Judge, Wish, Withdrawal
-from eureka_agent.journal.entries import (
-    FeedbackGiven,
-    IterationEnded,
-    Planned,
-    RunEnded,
-    RunStarted,
-)
+from eureka_agent.journal import entries
 from eureka_agent.records import Attempt, Operator, RunStatus
 from eureka_agent.search.board import next_pair
 from eureka_agent.search.refinement import Refinement, Said, checked, replayed
@@ -35,7 +29,7 @@ class Speaker:
         self.run = run
 
     def say(self, said: Said) -> None:
-        self.run.archive.append(FeedbackGiven(who="ada", feedback=checked(said, self.run)))
+        self.run.archive.append(entries.FeedbackGiven(who="ada", feedback=checked(said, self.run)))
 
 
 @pytest.fixture
@@ -45,9 +39,11 @@ def make_trained(make_run: MakeRun, make_attempt: MakeAttempt) -> Callable[..., 
     def make(samples: int = 2) -> Speaker:
         run = make_run(samples=samples)
         for sample in range(samples):
-            run.archive.append(Planned(iteration=0, sample=sample, operator=Operator.FRESH, seen=1))
+            run.archive.append(
+                entries.Planned(iteration=0, sample=sample, operator=Operator.FRESH, seen=1)
+            )
             store_attempt(run.archive, make_attempt(0, sample, float(sample)))
-        run.archive.append(IterationEnded(iteration=0, best="1-01"))
+        run.archive.append(entries.IterationEnded(iteration=0, best="1-01"))
         return Speaker(run)
 
     return make
@@ -103,7 +99,7 @@ def test_a_decision_holds_until_the_search_has_acted_on_it(
 ) -> None:
     speaker = make_trained()
     run = speaker.run
-    started = RunStarted(
+    started = entries.RunStarted(
         run_name=run.name,
         description=run.description,
         sentence="balance",
@@ -126,7 +122,7 @@ def test_a_decision_holds_until_the_search_has_acted_on_it(
         speaker.say(Decision(then="leave"))
     run.archive.append(started)  # the process was killed
     assert decision() == "another"
-    run.archive.append(Planned(iteration=1, sample=0, operator=Operator.FRESH, seen=1))
+    run.archive.append(entries.Planned(iteration=1, sample=0, operator=Operator.FRESH, seen=1))
     assert decision() is None
     for then, status, left in (
         ("finish", RunStatus.STOPPED, "finish"),
@@ -135,10 +131,10 @@ def test_a_decision_holds_until_the_search_has_acted_on_it(
         ("leave", RunStatus.STOPPED, None),
     ):
         speaker.say({"kind": "decision", "then": then})
-        run.archive.append(RunEnded(status=status))
+        run.archive.append(entries.RunEnded(status=status))
         run.archive.append(started)
         assert decision() == left, (then, status)
-        run.archive.append(RunEnded(status=RunStatus.FINISHED))
+        run.archive.append(entries.RunEnded(status=RunStatus.FINISHED))
         run.archive.append(started)
 
 
@@ -152,7 +148,7 @@ async def test_a_person_is_replayed_from_the_entries(
     make_trained: Callable[..., Speaker],
 ) -> None:
     there = make_trained()
-    there.run.archive.append(FeedbackGiven(who="ada", feedback=Wish(wants="be quick")))
+    there.run.archive.append(entries.FeedbackGiven(who="ada", feedback=Wish(wants="be quick")))
     there.say(Judge(by="choices"))
     there.say({"kind": "withdrawal", "of": there.run.archive.state.feedback[0].number})
     there.say(Comparison(first="1-01", second="1-02", grade=1))
@@ -167,7 +163,7 @@ async def test_a_person_is_replayed_from_the_entries(
     ]
     assert here.run.archive.state.decision == "another"
     # a generation in which nothing was said there ends the refinement
-    here.run.archive.append(Planned(iteration=1, sample=0, operator=Operator.FRESH, seen=1))
+    here.run.archive.append(entries.Planned(iteration=1, sample=0, operator=Operator.FRESH, seen=1))
     await replay(here, there)
     assert here.run.archive.state.decision == "leave"
 

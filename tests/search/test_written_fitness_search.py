@@ -82,33 +82,12 @@ class Searcher:
         self._puck = puck
 
     def search(self, *flags: str) -> tuple[str, ...]:
-        model = (
-            *("--model", "openai/tiny", "--base-url", self.server.base_url),
-            *["--reviewer", "off", "--analyst", "off"],
+        text = (
+            f"--env {self._puck} --fitness written --model openai/tiny --reviewer off --analyst off"
+            f" --base-url {self.server.base_url} --iterations 1 --samples 1 --finalists 1"
+            " --final-seeds 2 --no-novelty --env-steps 2048 --confirm 0"
         )
-        size = (
-            *[
-                "--iterations",
-                "1",
-                "--samples",
-                "1",
-                "--finalists",
-                "1",
-                "--final-seeds",
-                "2",
-                "--no-novelty",
-            ],
-        )
-        where = ("--env", str(self._puck), "--fitness", "written")
-        return (
-            "search",
-            SENTENCE,
-            *where,
-            *model,
-            *size,
-            *["--env-steps", "2048", "--confirm", "0"],
-            *flags,
-        )
+        return ("search", SENTENCE, *text.split(), *flags)
 
     @property
     def prompts(self) -> list[str]:
