@@ -111,7 +111,7 @@ def test_ctrl_c_names_the_command_that_goes_on(folder: Path) -> None:
     again = "eureka bench small.yaml --envs environments --seeds 1 --folder 'my place'"
     assert f"Stopped. Go on with:  {again}\n" in output
     results = bench(folder, "small.yaml", *flags, "--results")
-    assert f"- **next**: go on with it: `{again}`" in results.stdout
+    assert f"This command goes on with it:\n\n```sh\n{again}\n```" in results.stdout
     assert "eureka resume" not in results.stdout
     answered = subprocess.run(
         [sys.executable, "-m", "eureka_agent.cli.main", "batch", "stop", "my place"],

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
 from outcomes import make_outcome
 
-from eureka_agent.records import Attempt, Operator, Proposal, Stage
+from eureka_agent.journal.entries import RunStarted
+from eureka_agent.records import Attempt, Operator, Proposal, Stage, TaskDescription
 from eureka_agent.rewards import CodeReward
 from eureka_agent.search.strategies import Strategy
+from eureka_agent.settings import SearchSettings
 
 TUNABLE = "GAIN = 2.0\n\ndef compute_reward(position):\n    return GAIN * position, {}\n"
+
+
+def started(description: TaskDescription, settings: SearchSettings, **more: Any) -> RunStarted:
+    """The entry with which a process begins."""
+    known = {"run_name": "", "sentence": "", "wall": "process", "designer": "offline", **more}
+    return RunStarted.model_validate({**known, "description": description, "settings": settings})
 
 
 def planned(
@@ -59,33 +68,19 @@ def invented_search(
             for place, plan in enumerate(plans):
                 sample = attempt_round * samples + place
                 revisions = generator.choice((0, 0, 0, 1, 2))
-                for revision in range(revisions):
-                    made.append(
-                        planned(
-                            iteration,
-                            sample,
-                            None,
-                            plan.operator,
-                            plan.parents,
-                            stage=Stage.REJECTED,
-                            revision=revision,
-                        )
+                source = plan.operator, plan.parents
+                made += [
+                    planned(
+                        iteration, sample, None, *source, stage=Stage.REJECTED, revision=revision
                     )
+                    for revision in range(revisions)
+                ]
                 all_fail = attempt_round == 0 and (seed + iteration) % 4 == 3
                 failed = all_fail or generator.random() < failing
                 stage = generator.choice((Stage.FAILED, Stage.REJECTED, Stage.TRAINED))
                 fitness = None if failed else round(generator.gauss(iteration, 3.0), 1)
-                made.append(
-                    planned(
-                        iteration,
-                        sample,
-                        fitness,
-                        plan.operator,
-                        plan.parents,
-                        stage=stage if failed else None,
-                        revision=revisions,
-                    )
-                )
+                end = {"stage": stage if failed else None, "revision": revisions}
+                made.append(planned(iteration, sample, fitness, *source, **end))
             history += made
             if any(attempt.fitness is not None for attempt in made):
                 break

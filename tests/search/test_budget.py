@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from command_line import CommandLine
+from planned_attempts import started
 from scripted_search import (
     Fuse,
     Killed,
@@ -20,7 +21,7 @@ from scripted_search import (
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.errors import SettingsError
-from eureka_agent.journal.entries import IterationEnded, Notice, RunStarted
+from eureka_agent.journal.entries import IterationEnded, Notice
 from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.records import TaskDescription
 from eureka_agent.report.progress import trainings_total
@@ -178,16 +179,7 @@ def test_plan_slots_and_live_view_count_the_same_trainings(
     settings = SETTINGS.model_copy(update=sizes)
     assert TrainingCounts.of(settings, baselines=missing(settings)) == planned
     state = RunState()
-    started = RunStarted(
-        run_folder=Path(),
-        run_name="",
-        description=description,
-        sentence="",
-        settings=settings,
-        wall="",
-        designer="",
-    )
-    state.apply(Recorded(1, "", 0.0, started))
+    state.apply(Recorded(1, "", 0.0, started(description, settings)))
     assert trainings_total(state) == planned.likely(iterations) == likely
     costs = CostModel(parse_budget("1G"), missing)
     assert costs.env_steps(settings) == 1000 * most  # a budget is kept to

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from command_line import CommandLine
 from outcomes import make_outcome
+from planned_attempts import started
 
 from eureka_agent import records
 from eureka_agent.archive.cache import trainer_files
 from eureka_agent.archive.run_folder import versions
 from eureka_agent.cards import TRAINER, TRAINER_FILES, Card, CardReward, card_path, read_card
-from eureka_agent.journal.entries import RunCreated, RunStarted
+from eureka_agent.journal.entries import RunCreated
 from eureka_agent.journal.state import Recorded, RunState
 from eureka_agent.report.progress import trainings_total
 from eureka_agent.rewards import baseline
@@ -277,16 +278,9 @@ def test_another_process_that_follows_a_run_waits_for_no_baseline_of_its_card(
     """One proposal, and five seeds of its reward."""
     settings = SETTINGS.model_copy(update={"iterations": 1, "samples": 1, "finalists": 1})
     baselines = dict.fromkeys(("human_reward", "sparse_reward"), baseline("reward"))
-    started = RunStarted(
-        run_name="",
-        description=description.model_copy(update=baselines),
-        sentence="",
-        settings=settings,
-        wall="",
-        designer="",
-    )
+    began = started(description.model_copy(update=baselines), settings)
     state = RunState()
-    for number, entry in enumerate((RunCreated(card=card), started)):
+    for number, entry in enumerate((RunCreated(card=card), began)):
         read = type(entry).model_validate_json(entry.model_dump_json())
         state.apply(Recorded(number, "", 0.0, read))
     assert trainings_total(state) == 1 + 5

@@ -147,14 +147,8 @@ def test_a_steady_search_designs_when_a_place_is_free(seconds: Seconds) -> None:
 
 
 def test_a_score_steps_whole_episodes(seconds: Seconds) -> None:
-    search = settings(
-        iterations=1,
-        samples=1,
-        finalists=0,
-        kept_policies=3,
-        scoring_episodes=10,
-        evaluation_episodes=20,
-    )
+    sizes = {"kept_policies": 3, "scoring_episodes": 10, "evaluation_episodes": 20}
+    search = settings(iterations=1, samples=1, finalists=0, **sizes)
     scores = seconds(search, further=0.25, steps=500) - seconds(search, further=0.25)
     # an update alone takes 1 s, of which 0.25 s are for its 4 x 4 samples; 3 x 10 episodes in a
     # pass, then 20 of the best

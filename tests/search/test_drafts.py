@@ -269,15 +269,11 @@ def test_it_is_the_one_of_the_gaussian_process(values: np.ndarray) -> None:
         Known(each, *numbers)
         for each, *numbers in zip(credits, fitness.tolist(), trainings.tolist(), strict=False)
     ]
-    near = np.array(
-        [
-            [
-                np.mean([spearmanr(a, b).statistic for a, b in zip(x, y, strict=True)])
-                for x in values
-            ]
-            for y in values
-        ]
-    )
+
+    def nearness(x: np.ndarray, y: np.ndarray) -> float:
+        return float(np.mean([spearmanr(a, b).statistic for a, b in zip(x, y, strict=True)]))
+
+    near = np.array([[nearness(x, y) for x in values] for y in values])
     z = (np.array(agreement) - np.mean(agreement)) / np.std(agreement)
     prior = 4.0 + 0.03 * np.outer(z, z)
     prior += 0.35 * np.exp(-(1.0 - near) / 0.25) + 0.15 * np.exp(-(1.0 - near) / 0.01)
@@ -298,23 +294,6 @@ def test_it_is_the_one_of_the_gaussian_process(values: np.ndarray) -> None:
         expected.append(quad(lambda gain, lead=lead: gain * lead.pdf(gain), 0.0, 12.0)[0])
     found = expected_improvements(known, credits[3:])
     assert found == pytest.approx(np.array(expected) * fitness.std(), rel=1e-6)
-
-
-def test_trainings_teach_what_agreement_is_worth(values: np.ndarray) -> None:
-    """Agreement counts for a draft, and less so where rewards that agree have failed."""
-
-    def lead(fitness: list[float]) -> float:
-        known = [
-            Known(credit(each, agreement), value, 1)
-            for each, agreement, value in zip(values, (-0.5, 0.5, 0.6), fitness, strict=False)
-        ]
-        agrees, differs = expected_improvements(
-            known, [credit(values[3], 0.9), credit(values[3], -0.9)]
-        )
-        return (agrees - differs) / float(np.std(fitness))
-
-    assert lead([5.0, 5.1, 5.0]) > 0.0
-    assert lead([0.0, 10.0, 10.0]) > lead([10.0, 0.0, 0.0])
 
 
 def test_a_training_that_went_wrong_does_not_hide_the_others(values: np.ndarray) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import make_outcome
+from planned_attempts import planned
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
 from eureka_agent.analysis.standing import comparisons_of_model, what_ranks
@@ -18,8 +18,7 @@ from eureka_agent.feedback_records import Comparison, Given, Grade, Judge, Judge
 from eureka_agent.journal.entries import FeedbackGiven, IterationEnded
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.interface import LanguageModelError
-from eureka_agent.records import Attempt, Operator, Proposal, Stage
-from eureka_agent.rewards import CodeReward
+from eureka_agent.records import Attempt
 from eureka_agent.search.seeing import Judging, next_pairs
 
 MakeRun = Callable[..., Run]
@@ -35,18 +34,8 @@ TABLE: dict[str | tuple[str, int], float | str] = {
 
 def trained(name: str) -> Attempt:
     iteration, sample = (int(part) - 1 for part in name.split("-"))
-    return Attempt(
-        id=name,
-        iteration=iteration,
-        sample=sample,
-        revision=0,
-        proposal=Proposal(
-            reward=CodeReward(source="", author="a"), reasoning="", operator=Operator.FRESH
-        ),
-        stage=Stage.TRAINED,
-        seed=0,
-        outcome=make_outcome(0.0),
-    )
+    made = planned(iteration, sample, 0.0)
+    return made.model_copy(update={"id": name})
 
 
 def judged(*comparisons: tuple[str, str, Grade | None]) -> Given:

@@ -259,21 +259,3 @@ async def test_after_the_limit_the_search_ends_and_a_resumed_one_asks_for_the_re
     assert server.replies == len(again.archive.messages()) == 12
     assert again.archive.state.ended_early == ""
     await model.model.close()
-
-
-async def test_a_stop_in_an_outage_ends_the_search_at_once(
-    make_run: Callable[..., Run], server: Server
-) -> None:
-    run, clock = make_run(**SETTINGS_OUTAGE), Clock()
-    server.out_after = 0
-    model = Search(clock, clock.breakers(), server.base_url, store=run.archive)
-    clock.runs.clear()
-    searching = asyncio.create_task(search_with(run, model).engine.generations())
-    async with asyncio.timeout(20):
-        while not model.told or model.gateway.under_way:
-            await asyncio.sleep(0.001)
-        searching.cancel()
-        await asyncio.wait({searching})
-        await model.gateway.finish()
-    assert searching.cancelled()
-    await model.model.close()

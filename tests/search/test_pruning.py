@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine
+from planned_attempts import started
 from stored_attempts import store_attempt
 
 from eureka_agent.archive.files import locked
@@ -18,7 +19,6 @@ from eureka_agent.journal.entries import (
     FeedbackGiven,
     Pruned,
     RunEnded,
-    RunStarted,
 )
 from eureka_agent.records import Attempt, RunStatus
 from eureka_agent.search.pruning import prune, prune_plan, remove_leftovers
@@ -120,16 +120,7 @@ def test_a_run_in_which_somebody_compared_attempts_keeps_them_all(copied: Comman
 
 
 def begin(run: Run) -> None:
-    run.archive.append(
-        RunStarted(
-            run_name=run.name,
-            description=run.description,
-            sentence="",
-            settings=run.settings,
-            wall="process",
-            designer="offline",
-        )
-    )
+    run.archive.append(started(run.description, run.settings, run_name=run.name))
 
 
 def put(run: Run, *names: str) -> None:

@@ -27,15 +27,8 @@ def training(name: str, seed: int, fitness: float | None, cached: bool = False) 
 
 def test_mean_and_sample_standard_deviation_over_the_seeds() -> None:
     # values 2, 4, 9: mean 5, squared deviations 9 + 1 + 16 = 26, over n - 1 = 2: 13
-    result = score(
-        "1-01",
-        [
-            training("1-01", 3, 9.0),
-            training("1-01", 1, 2.0),
-            training("1-01", 2, 4.0),
-            training("other", 1, 100.0),
-        ],
-    )
+    known = [training("1-01", seed, value) for seed, value in ((3, 9.0), (1, 2.0), (2, 4.0))]
+    result = score("1-01", [*known, training("other", 1, 100.0)])
     assert result.seeds == (1, 2, 3)
     assert result.fitness == (2.0, 4.0, 9.0)
     assert result.mean == pytest.approx(5.0)

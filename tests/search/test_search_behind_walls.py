@@ -156,28 +156,6 @@ def test_no_model_is_asked_where_the_environment_fails_at_once(
     assert not list((eureka.folder / "runs").glob("*/archive.sqlite"))
 
 
-def test_a_fault_that_comes_late_ends_the_search_and_is_nobody_else_s(
-    eureka: CommandLine, tmp_path: Path
-) -> None:
-    folder = write_lift(
-        tmp_path / "lift",
-        *after_steps(400, "raise OSError('no cable')"),
-        rewards={"human": REWARD, "sparse": REWARD},
-    )
-    sizes = ("--iterations", "3", "--samples", "2", "--env-steps", "20000", "--num-envs", "16")
-    errors = eureka("search", "go up", "--env", str(folder), *sizes, status=2)
-    assert "the environment is at fault, no reward is" in errors
-    assert "OSError: no cable" in errors
-    found = eureka.json("show", "latest")
-    assert found["status"] == "failed"
-    assert "no cable" in found["message"]
-    # nothing was made of it: no reward has failed, no second generation was designed, no final was
-    # trained
-    assert {attempt["iteration"] for attempt in found["attempts"]} == {0}
-    assert all(attempt["stage"] not in ("failed", "rejected") for attempt in found["attempts"])
-    assert (found["human"], found["sparse"], found["finalists"]) == (None, None, [])
-
-
 def test_a_goal_out_of_reach_is_told_and_no_reward_is_blamed(
     eureka: CommandLine, puck: Path, tmp_path: Path
 ) -> None:

@@ -66,13 +66,6 @@ def test_a_search_ends_with_scores_over_seeds_and_its_artefacts(
     assert not (folder / ".workers").exists()
 
 
-@pytest.mark.real_starts  # forks of one parent have the same order of sets
-def test_the_same_seed_gives_the_same_attempts_with_the_same_fitness(
-    unbroken: dict[str, Any], eureka: CommandLine, small: Arguments
-) -> None:
-    assert table(eureka.json(*small())) == table(unbroken)
-
-
 def trained_in(runs: Path) -> int:
     """Attempts that a run's archive has as trained, read by another process while it is written."""
     (archive,) = list(runs.glob("*/archive.sqlite")) or [None]

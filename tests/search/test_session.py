@@ -7,13 +7,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from planned_attempts import started
 
 from eureka_agent.archive.artefacts import HTML_REPORT, REPORT
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.errors import SettingsError
 from eureka_agent.fleet.devices import CPU, Hardware
-from eureka_agent.journal.entries import Notice, RunEnded, RunStarted
+from eureka_agent.journal.entries import Notice, RunEnded
 from eureka_agent.journal.progress import RequestEnded, RequestStarted
 from eureka_agent.records import Cost, RunStatus, TaskDescription
 from eureka_agent.search.assembly import SAVING_SECONDS, saving_when_stopped
@@ -87,17 +88,8 @@ MakeRun = Callable[..., Run]
 def told(run: Run, hardware: Hardware) -> list[Notice]:
     """Notices when the run begins, or goes on, on this hardware."""
     before = run.archive.state.devices
-    run.archive.append(
-        RunStarted(
-            run_name=run.name,
-            description=run.description,
-            sentence=run.sentence,
-            settings=run.settings,
-            wall="process",
-            designer="offline",
-            devices=" and ".join(hardware.names),
-        )
-    )
+    devices = " and ".join(hardware.names)
+    run.archive.append(started(run.description, run.settings, devices=devices))
     return moved_devices(run, before[-1], hardware.kind) if before else []
 
 

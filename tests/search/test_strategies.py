@@ -143,18 +143,6 @@ def test_the_number_of_islands_follows_from_the_samples() -> None:
     assert counts == [1, 1, 2, 2, 2, 2, 4, 4]
 
 
-def test_a_place_stays_on_its_island_in_further_rounds() -> None:
-    # five samples, two islands: places 0 2 4 and 1 3; the second round's samples are 5 to 9
-    assert [strategies.island_of(sample, 5) for sample in range(10)] == [0, 1, 0, 1, 0] * 2
-    assert [strategies.island_of(sample, 3) for sample in range(3)] == [0, 0, 0]
-
-
-def test_every_second_choice_takes_the_best_every_fourth_the_second_best() -> None:
-    ranks = [strategies.rank_of_turn(turn) for turn in range(64)]
-    assert ranks[:8] == [0, 1, 0, 2, 0, 1, 0, 3]
-    assert [ranks.count(rank) for rank in range(4)] == [32, 16, 8, 4]
-
-
 FIRST = [planned(0, sample, fitness) for sample, fitness in enumerate((1.0, 8.0, 3.0, 6.0))]
 """Four samples on two islands: 0-0 and 0-2 (the better one), 0-1 (the better one) and 0-3."""
 

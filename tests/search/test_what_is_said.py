@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from planned_attempts import started
 from stored_attempts import store_attempt
 
 from eureka_agent.archive.run_folder import Run, open_run
@@ -99,14 +100,7 @@ def test_a_decision_holds_until_the_search_has_acted_on_it(
 ) -> None:
     speaker = make_trained()
     run = speaker.run
-    started = entries.RunStarted(
-        run_name=run.name,
-        description=run.description,
-        sentence="balance",
-        settings=run.settings,
-        wall="process",
-        designer="offline",
-    )
+    began = started(run.description, run.settings)
 
     def decision() -> str | None:
         found = open_run(run.folder, reading=True)
@@ -120,7 +114,7 @@ def test_a_decision_holds_until_the_search_has_acted_on_it(
     assert run.archive.state.feedback == ()  # it is no word on an attempt
     with pytest.raises(EurekaError, match="decided already"):
         speaker.say(Decision(then="leave"))
-    run.archive.append(started)  # the process was killed
+    run.archive.append(began)  # the process was killed
     assert decision() == "another"
     run.archive.append(entries.Planned(iteration=1, sample=0, operator=Operator.FRESH, seen=1))
     assert decision() is None
@@ -132,10 +126,10 @@ def test_a_decision_holds_until_the_search_has_acted_on_it(
     ):
         speaker.say({"kind": "decision", "then": then})
         run.archive.append(entries.RunEnded(status=status))
-        run.archive.append(started)
+        run.archive.append(began)
         assert decision() == left, (then, status)
         run.archive.append(entries.RunEnded(status=RunStatus.FINISHED))
-        run.archive.append(started)
+        run.archive.append(began)
 
 
 async def replay(speaker: Speaker, there: Speaker) -> list[Feedback]:
