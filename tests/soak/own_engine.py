@@ -24,9 +24,8 @@ class OwnEngine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.host = f"unix://{folder}/docker.sock"
-        self._environment = {
-            **os.environ, "EUREKA_ENGINE_FOLDER": str(folder), "DOCKER_HOST": self.host
-        }  # fmt: skip
+        places = {"EUREKA_ENGINE_FOLDER": str(folder), "DOCKER_HOST": self.host}
+        self._environment = {**os.environ, **places}
 
     def call(self, action: str) -> None:
         subprocess.run([SCRIPT, action], env=self._environment, check=True, timeout=120.0)
@@ -45,18 +44,14 @@ class OwnEngine:
         places = {"pidfile": "pid", "data-root": "data", "exec-root": "exec"}
         command = ["dockerd", "--log-level", "warn", "--host", self.host, *options]
         command += [f"--{name}={self.folder / place}" for name, place in places.items()]
-        subprocess.Popen(
-            [*command, "--storage-driver", "overlay2"],
-            stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
-        )  # fmt: skip
+        command += ["--storage-driver", "overlay2"]
+        nothing = subprocess.DEVNULL
+        subprocess.Popen(command, stdout=log, stderr=log, stdin=nothing, start_new_session=True)
 
     def containers(self) -> list[str]:
         """Names of its containers."""
-        listed = subprocess.run(
-            ["docker", "--host", self.host, "ps", "--all", "--format", "{{.Names}}"],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        return listed.stdout.split()
+        command = ["docker", "--host", self.host, "ps", "--all", "--format", "{{.Names}}"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
 
     def kill_container(self, name: str) -> None:
         """Kill a container's processes; one that has ended meanwhile stays as it is."""

@@ -63,9 +63,11 @@ def proofs(
             spent += sum((each.cost.money or Decimal(0) for each in messages), Decimal(0))
             if folder.name.startswith("offline"):
                 with reading(str(runs / "unbroken" / folder.name)) as other:
-                    difference = _difference(_found(run), _found(other))
-                if difference:
-                    unequal.append(f"{folder.name}: {difference}{_failures(run)}")
+                    pairs = itertools.zip_longest(_found(run), _found(other))
+                differing = [f"{ours} for {wanted}" for ours, wanted in pairs if ours != wanted]
+                if differing:
+                    why = [f"{each.id}: {each.reason}" for each in failures(found)]
+                    unequal.append(f"{folder.name}: {differing[0]} {why}")
     failed = _failed(runs / "soak")
     lost = sorted(set(answered) - set(stored))
     excused = [number for number in lost if _is_near(answered[number], happened)]
@@ -123,21 +125,6 @@ def _env_steps(run: Run) -> list[int]:
     repeats = (repeat for each in attempts for repeat in each.repeats)
     outcomes = [each.outcome for each in (*attempts, *repeats, *run.archive.trainings())]
     return [each.env_steps for each in outcomes if each is not None]
-
-
-def _difference(found: list[tuple[object, ...]], unbroken: list[tuple[object, ...]]) -> str:
-    """The first attempt that differs, as it is and as it would be unbroken; empty where none
-    does."""
-    for ours, others in itertools.zip_longest(found, unbroken):
-        if ours != others:
-            return f"{ours} in place of {others}"
-    return ""
-
-
-def _failures(run: Run) -> str:
-    """Why attempts were not trained, for whoever looks into a difference."""
-    told = failures(run.archive.attempts())
-    return "".join(f"\n    {each.id} {each.stage}: {each.reason}" for each in told)
 
 
 def _found(run: Run) -> list[tuple[object, ...]]:

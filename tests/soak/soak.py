@@ -123,9 +123,6 @@ class Soak:
         """Output of all drivers."""
         return (self.folder / "soak.log").read_text(errors="replace")
 
-    def write(self, name: str, content: dict[str, Any]) -> None:
-        (self.folder / f"{name}.yaml").write_text(json.dumps(content))
-
     def under_faults(self, injector: Injector) -> int:
         """Run the batch to its end. Returns the last exit status."""
         began = time.monotonic()
@@ -161,13 +158,13 @@ def soak(
         one = Soak(folder, folder / "runs", server, size, engine)
         one.temporary.mkdir()
         content = batch_file(size, server.base_url, sandbox)
-        one.write("soak", content)
+        (folder / "soak.yaml").write_text(json.dumps(content))
         disk = one.runs if mounted else None
         clock = folder / "clock"
         injector = Injector(server, one.temporary, disk, engine, clock, seed, size.long_s)
         status = one.under_faults(injector)
         content["groups"] = {"offline": content["groups"]["offline"]}
-        one.write("unbroken", content)
+        (folder / "unbroken.yaml").write_text(json.dumps(content))
         unbroken = one.start("unbroken").wait()
         left = [str(path.relative_to(one.temporary)) for path in one.temporary.rglob("*")]
         left += [f"process {number}" for number in workers(one.temporary)]
