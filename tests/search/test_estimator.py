@@ -252,14 +252,6 @@ async def test_money_is_tokens_at_their_price(description: TaskDescription) -> N
     assert unpriced.money is None
 
 
-async def test_models_share_the_proposals(description: TaskDescription) -> None:
-    found = await counted(description, model=("openai/one", "openai/two"), price=PRICES, samples=7)
-    assert [(each.model, each.requests) for each in found] == [
-        ("openai/one", 10),
-        ("openai/two", 11),
-    ]
-
-
 async def test_every_role_counts(description: TaskDescription) -> None:
     found = await counted(description, reviewer="openai/one", analyst="auto")
     requests = {each.role: each.requests for each in found}

@@ -73,16 +73,6 @@ def test_a_wait_that_cannot_be_read_is_refused(text: str) -> None:
         outage_limit(SearchSettings(env="cart", outage=text))
 
 
-def test_the_time_is_up_when_it_has_passed(make_run: Callable[..., Run]) -> None:
-    used = 89.0
-    deadline = Deadline(
-        make_run(), TimeLimit("90s (--max-time)", 90.0), lambda: used, lambda event: None
-    )
-    assert deadline.is_up() == ""
-    used = 90.0
-    assert deadline.is_up() == "1 min 30 s have passed of 90s (--max-time)"
-
-
 def test_a_limit_of_all_searches_that_changes_holds_at_once(make_run: Callable[..., Run]) -> None:
     used, left = 100.0, TimeLimit("10m (max_time, of the batch)", 500.0)
     run = make_run(budget="15m")

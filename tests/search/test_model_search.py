@@ -120,16 +120,6 @@ def test_a_search_runs_whole_and_accounts_for_every_request(
     assert eureka.json("show", "latest", "--cost")["total"]["money"] == "0"
 
 
-def test_the_designers_own_model_reviews_nothing_without_a_reason(
-    eureka: CommandLine, command: Callable[..., tuple[str, ...]]
-) -> None:
-    arguments = list(command("--analyst", "off", iterations=1, samples=2))
-    at = arguments.index("--reviewer")
-    del arguments[at : at + 2]
-    eureka(*arguments)
-    assert [message["role"] for message in stored(eureka.run_folder())] == ["designer", "designer"]
-
-
 def test_killed_after_half_its_requests_and_resumed_it_sends_none_twice(
     eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
 ) -> None:

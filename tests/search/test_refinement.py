@@ -194,15 +194,6 @@ async def test_a_decision_before_a_kill_is_carried_out_and_not_asked_for_again(
     assert len(seen) == 2
 
 
-async def test_finals_are_trained_when_they_are_asked_for(finished: Run) -> None:
-    changes = {"finalists": 1, "final_seeds": 1}
-    run = await resume(finished.folder, lambda entry: None, changes, person=scripted([FINISH]))
-    trained = {each.name for each in run.archive.trainings()}
-    assert {"human", "sparse"} < trained
-    (finalist,) = trained - {"human", "sparse"}
-    assert finalist == best_attempt(run).id  # type: ignore[union-attr]
-
-
 async def test_a_task_without_a_metric_is_searched_by_choices_alone(
     puck: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,16 +159,6 @@ async def test_the_trainings_end_when_they_are_saved_or_at_once_when_asked_again
     assert work.ended
 
 
-async def test_an_error_of_the_work_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> None:
-        raise ValueError("a defect")
-
-    pool: Any = Pool()
-    with pytest.raises(ValueError, match="a defect"):
-        await saving_when_stopped(work(), pool, lambda event: None)
-    assert pool.asked == []
-
-
 async def test_an_error_on_the_way_to_the_end_is_no_traceback_of_an_abandoned_task() -> None:
     told: list[dict[str, Any]] = []
     loop = asyncio.get_running_loop()

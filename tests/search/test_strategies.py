@@ -133,11 +133,6 @@ def test_greedy_comes_round_again_from_a_runner_up_that_is_nearly_as_good(
     assert {plan.parents[0] for plan in strategies.Greedy().plan(1, history, 8)} == {first}
 
 
-def test_best_of_n_never_looks_at_what_was_found(make_attempt: Callable[..., Attempt]) -> None:
-    plans = strategies.BestOfN().plan(3, [make_attempt(0, 0, 9.0)], 3)
-    assert [(plan.operator, plan.parents) for plan in plans] == [(Operator.FRESH, ())] * 3
-
-
 def test_the_number_of_islands_follows_from_the_samples() -> None:
     counts = [strategies.island_count(samples) for samples in (1, 3, 4, 7, 8, 15, 16, 64)]
     assert counts == [1, 1, 2, 2, 2, 2, 4, 4]

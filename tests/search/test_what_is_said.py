@@ -162,16 +162,6 @@ async def test_a_person_is_replayed_from_the_entries(
     assert here.run.archive.state.decision == "leave"
 
 
-async def test_words_about_attempts_that_are_not_here_are_not_replayed(
-    make_trained: Callable[..., Speaker],
-) -> None:
-    there = make_trained(samples=3)
-    there.say(Comparison(first="1-01", second="1-03", grade=1))
-    with pytest.raises(EurekaError, match="'1-03' is no trained attempt") as caught:
-        await replay(make_trained(), there)
-    assert "the same settings and seed" in caught.value.hint
-
-
 def test_the_next_pair_needs_two_attempts_and_its_order_is_drawn(
     make_trained: Callable[..., Speaker],
 ) -> None:
