@@ -69,13 +69,6 @@ def test_ball_rolls_away_from_a_longer_leg(make: Make, leg: int) -> None:
     assert (tilted * away).sum().item() == pytest.approx(math.sin(tilt), rel=0.08)
 
 
-def test_targets_end_at_the_legs_travel(make: Make) -> None:
-    environment = make("ball_balance", 1)
-    values = advance(environment, [1.0, 1.0, 1.0], 30)
-    assert values["leg_targets"][0].tolist() == pytest.approx([0.1] * 3)
-    assert values["tray_height"].item() == pytest.approx(0.7, abs=0.01)
-
-
 def test_ball_is_thrown_onto_the_tray_and_soon_rolls_off_it(make: Make) -> None:
     environment = make("ball_balance", 512, seed=3)
     environment.reset()

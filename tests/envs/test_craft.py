@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from human_rewards import rewarded
 
 from eureka_agent.simulation.loading import load_environment
 
@@ -195,12 +194,6 @@ def test_blocks_are_placed_where_they_may_be() -> None:
     put(environment, 16, 15, GRASS)
     act(environment, PLACE_TABLE)
     assert kind_at(environment, 16, 15) == GRASS
-
-
-def test_no_more_than_nine_are_carried() -> None:
-    environment = meadow({"wood": 9})
-    put(environment, 16, 15, TREE)
-    assert act(environment, DO)["wood_carried"] == 9.0
 
 
 def test_the_agent_turns_and_walks_on_free_cells() -> None:
@@ -466,58 +459,7 @@ def test_worlds_have_all_that_crafter_has() -> None:
     assert torch.isin(cells[:, 31:34, 31:34], torch.tensor([GRASS, SAND, TREE])).all()
 
 
-def test_starts_are_as_their_names_say() -> None:
-    def variables(start: str) -> dict[str, Tensor]:
-        return dict(made(200, start=start).read_variables())
-
-    away = variables("away_from_trees")
-    # a small world may have no such cell
-    assert float(away["tree_seen"].mean()) < 0.02
-    assert (away["cells_seen"] <= 63.0).all()
-    lava = variables("by_lava")
-    assert (lava["lava_beside"] == 0.0).all()
-    assert float(lava["lava_seen"].mean()) > 0.9
-    assert float(variables("by_trees_and_rock")["tree_seen"].mean()) > 0.95
-    assert float(variables("by_iron")["iron_seen"].mean()) > 0.5
-    assert float(variables("by_diamond")["diamond_seen"].mean()) > 0.3
-    positions = variables("meadow")["agent_position"]
-    assert (positions == 16.0).all()
-
-
-def test_unknown_options_are_named() -> None:
-    for option, value in (("size", 40), ("start", "sea"), ("goal", "gold")):
-        with pytest.raises(ValueError, match=f"{option} is {value!r}, expected one of"):
-            made(**{option: value})
-    with pytest.raises(ValueError, match="carrying is 'gold'"):
-        made(carrying={"gold": 1})
-
-
 # ── rewards ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def rewarded(environment: Any, task: str, choices: list[int]) -> list[dict[str, float]]:
-    """Components of a task's human reward in each step."""
-    loaded = load_environment("craft")
-    source = loaded.reward_source(loaded.task(task)[1], "human")
-    assert source is not None
-    names: dict[str, Any] = {}
-    exec(compile(source, "human", "exec"), names)
-    reward = names["compute_reward"]
-    found = []
-    before = {name: value.clone() for name, value in environment.read_variables().items()}
-    for choice in choices:
-        now = environment.advance(torch.tensor([[float(choice)]])).variables
-        known: dict[str, Tensor] = {
-            **now,
-            **{f"previous_{name}": value for name, value in before.items()},
-        }
-        total, parts = reward(
-            **{name: known[name] for name in inspect.signature(reward).parameters}
-        )
-        assert float(total) == pytest.approx(sum(float(part) for part in parts.values()))
-        found.append({name: float(part) for name, part in parts.items()})
-        before = {name: value.clone() for name, value in now.items()}
-    return found
 
 
 def test_the_way_to_a_tree_is_paid_and_taken_back() -> None:
@@ -526,7 +468,7 @@ def test_the_way_to_a_tree_is_paid_and_taken_back() -> None:
     environment.compute_observations()
     environment.seen.fill_(True)
     # from 2 cells to 3, back, and on to 1, where it is faced
-    parts = rewarded(environment, "find_tree", [DOWN, UP, UP])
+    parts = rewarded(environment, "craft", "find_tree", [DOWN, UP, UP])
     assert [each["way"] for each in parts] == pytest.approx([-0.04, 0.04, 0.04])
     assert [each["exploration"] for each in parts] == [0.0] * 3
     # three steps of 300
@@ -538,18 +480,9 @@ def test_subgoals_of_a_stone_are_paid_once() -> None:
     put(environment, 16, 17, STONE)
     environment.compute_observations()
     parts = rewarded(
-        environment, "collect_stone", [PLACE_TABLE, WOOD_PICKAXE, WOOD_SWORD, DOWN, DO]
+        environment, "craft", "collect_stone", [PLACE_TABLE, WOOD_PICKAXE, WOOD_SWORD, DOWN, DO]
     )
     assert [each["table"] for each in parts] == pytest.approx([0.2, 0.0, 0.0, 0.0, 0.0])
     assert [each["pickaxe"] for each in parts] == pytest.approx([0.0, 0.4, 0.0, 0.0, 0.0])
     assert [each["way"] for each in parts] == pytest.approx([0.0] * 5)
     assert parts[-1]["stone"] == pytest.approx(1.0 - 0.9 * 5 / 300)
-
-
-def test_death_in_lava_is_charged() -> None:
-    environment = meadow()
-    put(environment, 16, 15, LAVA)
-    environment.compute_observations()
-    parts = rewarded(environment, "keep_off_lava", [NOTHING, UP])
-    assert [each["lava"] for each in parts] == pytest.approx([-0.01, 0.0])
-    assert [each["death"] for each in parts] == pytest.approx([0.0, -2.0])

@@ -80,25 +80,6 @@ def test_no_flip_for_rocking_rolling_or_a_fall(make: Make) -> None:
     assert landed(environment, undone) == (0.0, 0.0)
 
 
-def test_fitness_is_the_flips_of_its_own_direction() -> None:
-    values = {
-        "front_flips": torch.tensor([2.0, 0.0]),
-        "previous_front_flips": torch.tensor([1.0, 0.0]),
-        "back_flips": torch.tensor([0.0, 1.0]),
-        "previous_back_flips": torch.tensor([0.0, 0.0]),
-    }
-    assert fitness_of("hopper", "front_flip", values).tolist() == [1.0, 0.0]
-    assert fitness_of("hopper", "back_flip", values).tolist() == [0.0, 1.0]
-
-
-def test_flips_and_pitch_begin_anew_with_an_episode(make: Make) -> None:
-    environment = make("hopper", 2, task="front_flip")
-    landed(environment, [STANDING, *flight(0.0, 1.0), (1.25, 1.0, True)])
-    environment.reset_rows(torch.tensor([0]))
-    assert environment.read_variables()["front_flips"].tolist() == [0.0, 1.0]
-    assert environment.flip_start.tolist() == pytest.approx([0.0, TURN])
-
-
 def test_a_hopper_upside_down_goes_on_only_in_the_flips(make: Make) -> None:
     for task, ends in (("run", True), ("front_flip", False), ("back_flip", False)):
         environment = make("hopper", 1, task=task)
@@ -207,24 +188,3 @@ def test_lying_is_low_level_and_still(changed: dict[str, Any], seconds: float) -
     }
     values = {name: torch.tensor([value]) for name, value in {**lying, **changed}.items()}
     assert fitness_of("ant", "lie_down", values).tolist() == pytest.approx([seconds])
-
-
-def test_an_ant_on_stretched_legs_is_low_enough(make: Make) -> None:
-    environment = make("ant", 1, task="lie_down")
-    # knees at their lower limit, 30 degrees
-    environment.qpos[0, 2] = 0.38
-    environment.qpos[0, 8::2] = math.radians(31.0)
-    environment.qvel[0] = 0.0
-    actions = torch.tensor([[0.0, -0.1] * 4])
-    for _ in range(60):
-        values = environment.advance(actions).variables
-    assert float(values["torso_height"][0]) == pytest.approx(0.363, abs=0.01)
-    assert fitness_of("ant", "lie_down", values).tolist() == pytest.approx([0.016], rel=0.02)
-
-
-def test_an_ant_may_lie_only_where_the_task_lets_it(make: Make) -> None:
-    for task, ends in (("run", True), ("wave_leg", True), ("lie_down", False)):
-        environment = make("ant", 1, task=task)
-        environment.joint_positions[0, 2] = 0.25
-        assert environment.compute_termination()["torso_too_low"].tolist() == [ends]
-        assert ("never" in environment.termination_conditions["torso_too_low"]) == (not ends)

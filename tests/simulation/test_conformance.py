@@ -92,65 +92,9 @@ def test_a_variable_of_a_wrong_type_is_one_finding(write_folder: WriteFolder, gi
     assert list(failed) == ["variables after a reset"]
 
 
-FITNESS = table(r"""
-misspelt | fitness(position, | fitness(positon, | reads 'positon', which is no variable | 'position'
-NaN | _position\n | _position + position.new_full((), float('nan'))\n | fitness is nan in 8 of 8 rows | guard
-numpy | position - previous_position\n | (position - previous_position).numpy()\n | gave ndarray | return a torch tensor
-""")
-
-
-@pytest.mark.parametrize("mistake", FITNESS)
-def test_a_mistake_in_the_fitness_is_one_finding(write_folder: WriteFolder, mistake: str) -> None:
-    old, new, actual, hint = FITNESS[mistake]
-    failed = failures(check_environment(str(write_folder((TASK, old, new)))))
-    assert list(failed) == ["fitness"]
-    assert actual in failed["fitness"].actual
-    assert hint in failed["fitness"].hint
-
-
-def test_a_misspelt_method_is_pointed_at(write_folder: WriteFolder) -> None:
-    folder = write_folder((ENV, "def reset_idx", "def reset_index"))
-    (result,) = check_environment(str(folder))
-    lines = (folder / "env.py").read_text().splitlines()
-    line = next(number for number, text in enumerate(lines, 1) if "def reset_index" in text)
-    assert "does not define reset_idx" in result.actual
-    assert (
-        result.hint
-        == f"{folder / 'env.py'}, line {line}: is 'reset_index' meant for it? rename it to"
-        " 'reset_idx'"
-    )
-
-
 def test_a_class_may_say_that_its_rows_cannot_be_taken_up_again(write_folder: WriteFolder) -> None:
     said = (ENV, "control_dt = 0.1", "control_dt = 0.1\n    restorable = False")
     assert failures(check_environment(str(write_folder(*HIDDEN_STATE, said)))) == {}
-
-
-def test_fitness_and_rewards_may_name_constants_and_call_helpers(write_folder: WriteFolder) -> None:
-    """The checks run baselines as a training does."""
-    folder = write_folder(
-        (ENV, "import Variable", "import Constant, Variable"),
-        (ENV, "control_dt = 0.1", 'control_dt = 0.1\n    constants = (Constant("gain", 1.0),)'),
-        (
-            TASK,
-            "fitness(position, previous_position):",
-            "fitness(position, previous_position, gain, weight=1.0):",
-        ),
-        (
-            HUMAN,
-            "def compute_reward(position, previous_position):",
-            (
-                "from isaacgym.torch_utils import *\ndef compute_reward(position,"
-                " previous_position, gain):"
-            ),
-        ),
-        (
-            HUMAN,
-            "position - previous_position",
-            "gain * tensor_clamp(position - previous_position, -1.0, 1.0)",
-        ),
-    )
-    assert failures(check_environment(str(folder))) == {}
 
 
 def test_numbers_that_a_step_copies_to_a_gpu_are_told(write_folder: WriteFolder) -> None:

@@ -12,8 +12,6 @@ import pytest
 import torch
 
 from eureka_agent.errors import EnvironmentLoadError
-from eureka_agent.simulation.gymnasium_actions import check_actions
-from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 from eureka_agent.simulation.loading import describe, load_environment
 from eureka_agent.training.conformance import check_environment
 
@@ -54,16 +52,6 @@ class Script(gymnasium.Env):
             second == -1.0,
             {"lives": 2, "speed": observation[0] * 0 + np.float32(0.5), "vector": np.ones(2)},
         )
-
-
-ENDS_OF_ITS_OWN = """
-from eureka_agent.simulation.gymnasium_task import GymnasiumTask
-
-
-class Pole(GymnasiumTask):
-    gymnasium_id = "CartPole-v1"
-    termination_causes = ("fell",)
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -127,12 +115,6 @@ def test_sizes_and_task_come_from_the_registration() -> None:
     assert not any("reward" in variable.name for variable in description.public_variables())
 
 
-def test_an_environment_without_names_is_described_by_its_docstring() -> None:
-    details = describe(load_environment("gymnasium:Taxi-v4")).details
-    assert "## Observation Space" in details
-    assert "## Rewards" not in details, "what its reward is made of stays with it"
-
-
 def test_info_gives_the_numbers_that_can_be_arguments() -> None:
     names = [
         variable.name
@@ -189,25 +171,6 @@ def test_an_environment_is_not_played_past_its_registered_limit() -> None:
         assert not [each for each in found if each.severity == "error"]
     finally:
         del gymnasium.registry["Series-v0"]
-
-
-def test_nan_after_an_action_that_is_none_is_its_row_s_alone() -> None:
-    """The environment is not asked. Its row is NaN until a reset, which tells that the policy
-    broke."""
-    environment = make("gymnasium:Script-v0", 2)
-    transition = environment.advance(torch.tensor([[torch.nan, 0.25], [0.0, 0.0]]))
-    assert transition.observations.isnan().all(dim=1).tolist() == [True, False]
-    for name in ("native_reward", "speed", "lives"):
-        assert transition.variables[name].isnan().tolist() == [True, False], name
-    assert not bool((transition.terminated | transition.truncated).any())
-    environment.reset()
-    assert bool(environment.advance(torch.zeros(2, 2)).observations.isfinite().all())
-
-
-def test_an_environment_with_ends_of_its_own_is_told_of_those_alone(tmp_path: Path) -> None:
-    (tmp_path / "env.py").write_text(ENDS_OF_ITS_OWN)
-    described = describe(load_environment(str(tmp_path)))
-    assert described.endings == {"fell": ""}
 
 
 def test_discrete_actions_are_choices() -> None:
@@ -290,41 +253,6 @@ def test_what_cannot_be_adapted_is_told() -> None:
             ),
         ):
             load_environment(f"gymnasium:{name}")
-    gymnasium.register("Words-v0", entry_point=Words)
-    with pytest.raises(
-        EnvironmentLoadError, match=r"action space Text\(.*, expected Box, Discrete"
-    ):
-        type("Task", (GymnasiumTask,), {"gymnasium_id": "Words-v0"})
-    del gymnasium.registry["Words-v0"]
-
-
-class Words(Script):
-    """Actions that the adapter does not take."""
-
-    action_space = gymnasium.spaces.Text(3)
 
 
 # ── what is told of endings and masses ────────────────────────────────────────────────────────────
-
-
-def test_masses_are_those_of_the_model() -> None:
-    environment = make("gymnasium:Hopper-v5", 1)
-    model = environment.environments[0].unwrapped.model
-    total, *bodies = environment.masses_and_sizes
-    assert (
-        total
-        == f"{sum(model.body(name).mass[0] for name in ('torso', 'thigh', 'leg', 'foot')):.3g} kg"
-        " in all"
-    )
-    assert [body.partition(":")[0] for body in bodies] == ["torso", "thigh", "leg", "foot"]
-    assert make("gymnasium:FrozenLake-v1", 1).masses_and_sizes == ()
-
-
-def test_an_environment_of_gymnasium_s_needs_no_rewards_of_a_person_s() -> None:
-    results = check_environment("gymnasium:Pendulum-v1", rollout_s=0.1)
-    assert [result for result in results if result.severity != "ok"] == []
-
-
-def test_more_choices_than_a_policy_has_a_use_for_are_refused() -> None:
-    with pytest.raises(EnvironmentLoadError, match="has 4,097 choices, expected at most 4,096"):
-        check_actions("it", gymnasium.spaces.MultiDiscrete([4000, 97]))

@@ -212,22 +212,6 @@ def test_rows_go_on_in_another_instance(make: Callable[..., Sledge]) -> None:
         assert torch.equal(first.qvel[2], second.qvel[1])
 
 
-def test_a_masked_reset_leaves_other_rows_their_model(make: Callable[..., Sledge]) -> None:
-    by_index, by_mask = make(4, seed=1), make(4, seed=1)
-    by_mask.resets_by_mask = True
-    for environment in (by_index, by_mask):
-        environment.max_episode_length = 7
-        environment.set_parameters(torch.arange(4), {"mass": (0.5, 4.0), "damping": (0.5, 8.0)})
-        environment.reset()
-        environment.progress_buf[:] = torch.tensor([0, 2, 2, 5])
-    for _ in range(20):
-        for environment in (by_index, by_mask):
-            environment.advance(torch.ones(4, 1))
-            environment.reset_done()
-        assert torch.equal(by_index.qpos, by_mask.qpos)
-        assert torch.equal(by_index.qvel, by_mask.qvel)
-
-
 @NEEDS_WARP
 def test_on_a_gpu_rows_have_one_model_and_pushes_of_their_own(make: Callable[..., Sledge]) -> None:
     class OnWarp(make):  # type: ignore[misc,valid-type]

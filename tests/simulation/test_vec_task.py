@@ -140,14 +140,6 @@ def test_actions_are_clipped_before_they_act() -> None:
     assert transition.variables["count"].tolist() == [2.0, 0.0]
 
 
-def test_the_callers_actions_are_left_alone() -> None:
-    environment = counter([9.5])
-    actions = torch.tensor([[0.5]])
-    environment.advance(actions)
-    environment.reset_done()
-    assert actions.tolist() == [[0.5]]
-
-
 def test_step_is_isaac_gyms() -> None:
     environment = counter([9.5, 0.0])
     environment.progress_buf[1] = 3
@@ -157,16 +149,6 @@ def test_step_is_isaac_gyms() -> None:
     assert extras["variables"]["count"].tolist() == [10.5, 1.0]
     assert rewards.tolist() == [0.0, 0.0]
     assert bool((observations["obs"] < 1.0).all())
-
-
-def test_rows_seeded_alike_start_alike() -> None:
-    environment, other = Counter(3), Counter(5, seed=8)
-    environment.seed_rows(torch.tensor([2]), torch.tensor([44]))
-    other.seed_rows(torch.tensor([0]), torch.tensor([44]))
-    environment.reset()
-    other.reset()
-    assert float(environment.count[2]) == float(other.count[0])
-    assert float(environment.count[1]) != float(other.count[1])
 
 
 class Jumper(Counter):

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Variable
 from eureka_agent.training.conformance import check_environment
@@ -151,9 +150,3 @@ def test_a_windowed_variable_of_another_type_is_named(folder: Path, given: str, 
     found = [each for each in check_environment(str(folder)) if each.severity == "error"]
     said = f"variable 'place', which has a window, is of type {kind}, expected torch.float32"
     assert [(each.name, each.actual) for each in found] == [("can be made", said)]
-
-
-@pytest.mark.parametrize("length", [1, -2, 65, True, 2.0])
-def test_what_is_no_window_is_refused(length: int) -> None:
-    with pytest.raises(EnvironmentLoadError, match="the window of variable 'place' is"):
-        Variable("place", (), "m", "world", "place of the point", window=length)

@@ -51,9 +51,7 @@ def trained(
     ("environment", "task", "num_envs"),
     [
         ("cartpole", "swingup", 10),
-        ("hopper", "run", 16),
         ("ant", "run", 16),
-        ("quadcopter", "hover", 16),
     ],
 )
 def test_alone_among_fifteen_and_in_a_refilled_slot(

@@ -3,7 +3,6 @@ them, in any slot, and after an interruption."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,12 @@ from policy_files import save_policy
 from torch import Tensor
 from training_environments import RAIL_REWARD, Rail, TwoGearRail, in_the_middle, run
 
-from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
-from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies, evaluate_policy
+from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
 from eureka_agent.training.members import load_snapshot, snapshot_bytes
-from eureka_agent.training.policy import Policy, load_policy
+from eureka_agent.training.policy import load_policy
 from eureka_agent.training.population import StackedMembers
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import (
@@ -121,18 +118,6 @@ def test_a_reward_reads_the_choices_that_were_made(
     assert not first.any(), "0 right after a reset"
 
 
-def test_curves_have_the_entropy_in_place_of_what_choices_do_not_have(
-    settings: TrainingSettings,
-) -> None:
-    trainer = Trainer(Rail, RAIL_TASK, settings, 1)
-    trainer.submit("job", reward(Rail), 0)
-    first = trainer.iterate()[0]
-    assert isinstance(first, MemberProgress)
-    # a new policy's logits are near zero: three choices as likely as each other
-    assert first.point.entropy == pytest.approx(1.0986, abs=1e-3)
-    assert (first.point.action_std, first.point.action_saturation) == (None, None)
-
-
 @pytest.mark.parametrize("rail", RAILS)
 def test_a_policy_of_choices_learns_and_survives_its_file(
     settings: TrainingSettings, rail: type[VecTask], tmp_path: Path
@@ -165,41 +150,3 @@ def test_untrained_policies_make_the_first_choice_or_any() -> None:
     for index, count in enumerate((3, 2)):
         shares = torch.bincount(made[:, index].long(), minlength=count) / 3000
         assert shares.tolist() == pytest.approx([1 / count] * count, abs=0.04)
-
-
-def test_a_policy_for_other_actions_is_refused(settings: TrainingSettings) -> None:
-    trainer = Trainer(TwoGearRail, RAIL_TASK, settings, 1)
-    trainer.submit("job", reward(TwoGearRail), 0)
-    finished = run(trainer)["job"][-1]
-    assert isinstance(finished, MemberFinished)
-    policy = Policy(finished.policy, "tanh", trainer.policy_metadata)
-    expected = "2 observations and gives choices of 3 and 2, the environment has 2 and a choice of"
-    with pytest.raises(EnvironmentLoadError, match=expected):
-        evaluate_policy(Rail(2), RAIL_TASK, policy, 2, record=False)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "env_steps", "least"),
-    [
-        ("CartPole-v1", 15_000, 300.0),
-        pytest.param("Acrobot-v1", 30_000, -150.0, marks=pytest.mark.in_turns(0)),
-    ],
-)
-def test_gymnasium_s_discrete_environments_are_learned(
-    name: str, env_steps: int, least: float
-) -> None:
-    """Random actions earn about 20 in CartPole and -500 in Acrobot."""
-    loaded = load_environment(f"gymnasium:{name}")
-    task = loaded.task(None)[1]
-    make: Callable[[int], VecTask] = lambda rows: loaded.make(task, rows)  # noqa: E731
-    trainer = Trainer(make, task, TrainingSettings(env_steps=env_steps), 1)
-    source = loaded.reward_source(task, "sparse")
-    assert source is not None
-    variables = loaded.environment_class.all_variables()
-    trainer.submit("job", RewardFunction.from_source(source, variables, True), 1)
-    finished = run(trainer)["job"][-1]
-    assert isinstance(finished, MemberFinished)
-    policy = Policy(finished.policy, "tanh", trainer.policy_metadata)
-    evaluation, _ = evaluate_policy(make(16), task, policy, 16, record=False, seed=9)
-    assert evaluation.fitness_mean() > least

@@ -8,13 +8,12 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
-from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, Rail, TwoGearRail, run
+from training_environments import CENTRE_REWARD, SLOW_REWARD, Rail, TwoGearRail, run
 
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Task, Variable
+from eureka_agent.task import Variable
 from eureka_agent.training.distributions import distribution_of
-from eureka_agent.training.fitness import FitnessFunction
 from eureka_agent.training.networks import ObservationStatistics, StackedNetworks
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.rollout import RolloutCollector
@@ -120,13 +119,3 @@ def test_a_reward_s_own_tensors_are_on_its_arguments_device() -> None:
     assert reward(on_cpu)[0].tolist() == [4.0, 4.0]
     total, components = reward({name: value.to("meta") for name, value in on_cpu.items()})
     assert {total.device.type, *(value.device.type for value in components.values())} == {"meta"}
-
-
-def test_a_fitness_s_own_tensors_are_on_its_arguments_device() -> None:
-    def fitness(position: Tensor) -> Tensor:
-        return (position * torch.tensor([1.0, 2.0])).sum(dim=-1)
-
-    task = Task(sentence="go", fitness=fitness, fitness_doc="distance")
-    function = FitnessFunction(task, PointMass.all_variables())
-    assert function({"position": torch.ones(4, 2, device="meta")}).device.type == "meta"
-    assert function({"position": torch.ones(4, 2)}).tolist() == [3.0] * 4

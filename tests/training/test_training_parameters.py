@@ -87,24 +87,6 @@ def test_a_training_is_the_same_alone_and_among_others(
         assert same(policy(events), alone[name]), name
 
 
-def test_it_goes_on_to_the_bit_in_another_slot(
-    make: Callable[[int], Trainer], point_reward: LoadReward, tmp_path: Path
-) -> None:
-    unbroken = make(1)
-    unbroken.submit("job", point_reward(), 7, curriculum=from_the_start(RANGES))
-    reference = policy(run(unbroken)["job"])
-    first = make(1)
-    first.submit("job", point_reward(), 7, curriculum=from_the_start(RANGES))
-    for _ in range(3):
-        first.iterate()
-    path = tmp_path / "snapshot"
-    path.write_bytes(snapshot_bytes(first.snapshot("job")))
-    second = make(2)
-    second.submit("other", point_reward(), 3, curriculum=from_the_start(OTHERS))
-    second.submit("job", point_reward(), 7, load_snapshot(path), curriculum=from_the_start(RANGES))
-    assert same(policy(run(second)["job"]), reference)
-
-
 def test_a_wrong_distribution_is_not_queued(
     make: Callable[[int], Trainer], point_reward: LoadReward
 ) -> None:
@@ -155,11 +137,3 @@ def test_a_curriculum_goes_on_to_the_bit_beside_another_training(
     second.submit("other", point_reward(), 3, curriculum=from_the_start(RANGES))
     second.submit("job", point_reward(), 7, load_snapshot(path), curriculum=curriculum)
     assert same(policy(run(second)["job"]), reference)
-
-
-def test_stages_out_of_order_are_not_queued(
-    make: Callable[[int], Trainer], point_reward: LoadReward
-) -> None:
-    trainer = make(1)
-    with pytest.raises(ValueError, match="expected ascending env steps"):
-        trainer.submit("job", point_reward(), 7, curriculum=stages((5, {}), (5, RANGES)))

@@ -86,14 +86,6 @@ def test_the_end_of_input_is_seen_after_the_last_command(pipes: Pipes) -> None:
     assert pipes.channel.closed
 
 
-def test_an_event_is_one_line_whatever_it_says(pipes: Pipes) -> None:
-    event = Fault(job=None, message='two\nlines, "quotes" and ü')
-    pipes.channel.send(event)
-    data = os.read(pipes.driver_reads, 1 << 16)
-    assert data.count(b"\n") == 1
-    assert EVENT.validate_json(data) == event
-
-
 @pytest.mark.parametrize("number", ["Infinity", "-Infinity", "NaN", "1e999"])
 def test_a_number_of_a_workers_is_finite(description: TaskDescription, number: str) -> None:
     """JSON as Python reads it has words for others."""

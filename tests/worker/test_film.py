@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from pathlib import Path
 
 import av
@@ -36,13 +35,6 @@ def test_a_video_runs_in_the_environment_s_own_time() -> None:
     assert set(steps[300:]) == {500}
 
 
-def test_slow_steps_are_shown_several_times() -> None:
-    # 20 steps a second: three pictures for two steps
-    steps = list(shown_steps(10, 0.05))
-    assert steps[:15] == [0, 1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8, 9, 9]
-    assert Counter(steps)[10] == HELD
-
-
 def made(*groups: list[Episode], seconds: float = 100.0, unit: str | None = "m"):  # noqa: ANN201
     return scenes(groups, (64, 64), 0.1, unit=unit, seconds=seconds)
 
@@ -68,14 +60,6 @@ def test_a_longer_episode_is_cut() -> None:
     assert not scene.is_under_way(1, 4)
 
 
-def test_a_scene_is_as_large_as_its_panels_and_even() -> None:
-    (scene,) = made([episode(5), episode(5)])
-    black = np.zeros((64, 64, 3), dtype=np.uint8)
-    picture = scene.drawn(0, [black, black])
-    # two panels of 64 with a gap of 4, with a line above and below the picture
-    assert picture.shape == (HEADER_PIXELS + 64 + HEADER_PIXELS, 132, 3)
-
-
 def test_a_panel_is_dimmed_after_its_episode_s_end() -> None:
     (scene,) = made([episode(2), episode(8)])
     white = np.full((64, 64, 3), 255, dtype=np.uint8)
@@ -95,10 +79,6 @@ def test_the_line_below_tells_time_fitness_and_the_end() -> None:
             scene.drawn(5, [picture])[-HEADER_PIXELS:], line(320, told, "time out")
         )
         assert np.array_equal(scene.drawn(0, [picture])[-HEADER_PIXELS:], line(320, "0.00 s"))
-
-
-def test_a_long_title_is_cut() -> None:
-    assert line(200, "a_name_" * 30).shape == (HEADER_PIXELS, 200, 3)
 
 
 # ── files as another program reads them ───────────────────────────────────────────────────────────

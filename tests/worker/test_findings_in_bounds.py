@@ -14,7 +14,7 @@ from eureka_agent.boundary.bounds import (
     MOST_FINDINGS,
     MOST_SHOWN_FINDINGS,
 )
-from eureka_agent.boundary.events import EVENT, DryRunDone, TaskMeasured, TransitionsScored
+from eureka_agent.boundary.events import EVENT, DryRunDone, TransitionsScored
 
 MEMORY = "".join(f"{value!r}, " for value in range(10_000))
 """Text as long as what somebody would like to carry out."""
@@ -78,14 +78,6 @@ def event(**measurements: object) -> str:
     return json.dumps(
         {"type": "measured", "job": "m", "measurements": {"resets": 8, **measurements}}
     )
-
-
-def test_what_is_in_bounds_is_taken() -> None:
-    found = EVENT.validate_json(
-        event(starts={"x": [[0.0, 1.0, 0.0]] * 12}, masses_and_sizes=["1 kg"])
-    )
-    assert isinstance(found, TaskMeasured)
-    assert found.measurements.starts["x"][11] == (0.0, 1.0, 0.0)
 
 
 @pytest.mark.parametrize(

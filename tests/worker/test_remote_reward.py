@@ -279,31 +279,6 @@ def compute_reward(height):
         remote(source)
 
 
-QUANTIZED = """
-import torch
-def compute_reward(height):
-    {engine}
-    layer = torch.ops.quantized.linear_prepack(torch.quantize_per_tensor(torch.ones(8, 8), 0.1, 0, torch.qint8), None)
-    torch.ops.quantized.linear(torch.quantize_per_tensor(torch.ones(8, 8), 0.1, 3, torch.quint8), layer, 0.1, 0)
-    return height, {{}}
-"""
-
-
-@pytest.mark.skipif(
-    "fbgemm" not in torch.backends.quantized.supported_engines, reason="without FBGEMM"
-)
-@pytest.mark.parametrize("engine", ["pass", "torch.backends.quantized.engine = 'onednn'"])
-def test_what_torch_can_only_compile_as_it_runs_has_an_end_with_a_name(
-    remote: Remote, engine: str
-) -> None:
-    reward = remote(QUANTIZED.format(engine=engine))
-    with pytest.raises(
-        RewardContractError, match="machine code that torch compiles as it runs"
-    ) as caught:
-        reward.begin(values(), 5.0)()
-    assert "convert to float first" in caught.value.hint
-
-
 def test_it_has_no_descriptors_but_its_own(remote: Remote) -> None:
     """None of the worker's files, pipes and sockets: what a descriptor leads to can be used without
     opening anything."""

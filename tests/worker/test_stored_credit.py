@@ -103,13 +103,6 @@ def test_the_three_correlations_are_those_of_other_libraries(
     assert found.alignment == pytest.approx(np.mean(expected))
 
 
-def test_of_one_policy_they_are_spearmans(fitness: np.ndarray, observations: np.ndarray) -> None:
-    totals = observations[:, 1] + fitness
-    found = StoredCredit(fitness, observations, [EPISODES], ENDED).of(totals)
-    assert found is not None
-    assert found.step == pytest.approx(spearmanr(totals, fitness).statistic)
-
-
 def test_that_one_policy_is_better_than_another_says_nothing() -> None:
     """A reward that pays the better policy's steps and the worse one's alike in themselves."""
     fitness = np.append(np.tile([0.0, 1.0], 30), np.tile([10.0, 11.0], 30))
@@ -141,26 +134,6 @@ def test_nothing_is_said_where_a_total_is_no_number(
 ) -> None:
     credit = StoredCredit(fitness, observations, LENGTHS, ENDED)
     assert credit.of(np.append(fitness[1:], np.nan)) is None
-
-
-def test_ranks_are_those_of_scipy_also_where_the_fitness_is_always_0(
-    fitness: np.ndarray, observations: np.ndarray
-) -> None:
-    found = StoredCredit(np.zeros(STEPS), observations, LENGTHS, ENDED).of(fitness)
-    assert found is not None
-    assert (found.step, found.to_go, found.advantage) == (0.0, 0.0, 0.0)
-    parts = three_parts(fitness, observations)
-    expected = np.concatenate([within(part) for part in parts])
-    assert found.ranks == pytest.approx(expected, abs=1e-4)
-
-
-def test_a_constant_reward_of_episodes_that_end_early_has_returns_alone() -> None:
-    """Its steps are equal; what is left of the episode tells."""
-    fitness = np.concatenate([np.linspace(0, 1, length) for length in EPISODES])
-    found = StoredCredit(fitness, np.ones((STEPS, 1)), LENGTHS, ENDED).of(np.ones(STEPS))
-    assert found is not None
-    assert found.step == 0.0
-    assert found.to_go != 0.0
 
 
 def test_many_steps_and_wide_observations_are_compared_in_part() -> None:

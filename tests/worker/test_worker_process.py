@@ -118,12 +118,6 @@ def test_what_a_dry_run_prints_and_reads_is_not_the_protocol(worker: RawWorker) 
     assert not [finding for finding in answer.findings if finding.severity == "error"]
 
 
-def test_train_needs_a_population(worker: RawWorker) -> None:
-    answer = worker.ask(Train(job="early", reward=given_reward(PRINTS), seed=0))
-    assert isinstance(answer, Fault)
-    assert "before 'prepare'" in answer.message
-
-
 def test_a_worker_that_loaded_a_reward_scores_nothing(worker: RawWorker) -> None:
     assert worker.ask(Prepare(settings=SETTINGS, slots=1, snapshot_s=60.0)) == Prepared()
     progress = worker.ask(Train(job="prints", reward=given_reward(PRINTS), seed=0))
