@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from human_rewards import compute_reward
+from by_hand import compute_reward, looked_at
 from torch import Tensor
 
 Make = Callable[..., Any]
@@ -31,8 +31,7 @@ def put(environment: Any, joints: list[float] | np.ndarray, fingers: float = 0.0
     state = torch.tensor([*joints, fingers, fingers])
     environment.qpos[:, 0:9], environment.targets[:] = state, state
     environment.qvel.zero_()
-    environment.physics.forward(torch.arange(environment.num_envs))
-    environment._refresh(slice(None))
+    looked_at(environment)
 
 
 def drive(environment: Any, joints: list[float], fingers: float, steps: int) -> Any:

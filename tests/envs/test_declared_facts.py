@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import torch
+from by_hand import looked_at
 
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import load_environment
@@ -115,8 +116,7 @@ def test_an_episode_ends_on_one_side_of_the_number_that_is_told(
         place(environment, value)
         if hasattr(environment, "physics"):
             environment.qvel.zero_()
-            environment.physics.forward(torch.arange(2))
-            environment._refresh(slice(None))
+            looked_at(environment)
         else:
             environment.compute_observations()
         assert environment.compute_termination()[cause].tolist() == [ends, ends], value

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from human_rewards import rewarded
+from by_hand import rewarded
 
 from eureka_agent.simulation.loading import load_environment
 

@@ -6,22 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import mujoco
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-
-from eureka_agent.simulation.loading import load_environment
+from by_hand import fitness_of
 
 Make = Callable[..., Any]
 TURN = 2.0 * math.pi
-
-
-def fitness_of(name: str, task: str, values: dict[str, Tensor]) -> Tensor:
-    fitness = load_environment(name).task(task)[1].fitness
-    names = fitness.__code__.co_varnames[: fitness.__code__.co_argcount]
-    return fitness(**{each: values[each] for each in names})
 
 
 # ── flips ─────────────────────────────────────────────────────────────────────────────────────────
@@ -96,23 +87,6 @@ def test_a_hopper_upside_down_goes_on_only_in_the_flips(make: Make) -> None:
         assert environment.compute_termination()["torso_too_low"].tolist() == [ends]
 
 
-def test_body_clearance_is_that_of_the_lowest_end_of_torso_and_thigh(make: Make) -> None:
-    environment = make("hopper", 1, task="front_flip")
-    data = mujoco.MjData(environment.model)
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(60):
-        values = environment.advance(torch.randn(1, 3, generator=generator)).variables
-        data.qpos[:] = environment.qpos[0].numpy()
-        mujoco.mj_forward(environment.model, data)
-        ends = [
-            data.geom(name).xpos[2]
-            + sign * data.geom(name).xmat[8] * environment.model.geom(name).size[1]
-            for name in ("torso", "thigh")
-            for sign in (-1.0, 1.0)
-        ]
-        assert float(values["body_clearance"][0]) == pytest.approx(min(ends) - 0.05, abs=1e-5)
-
-
 # ── poses of the ant ──────────────────────────────────────────────────────────────────────────────
 
 UP, DOWN, BETWEEN = 0.3, 0.08, 0.2
@@ -150,22 +124,6 @@ def test_no_wave_while_another_foot_is_up_or_the_torso_leans(make: Make) -> None
         feet[:, 2], feet[:, 5::3] = height, others
         environment.count_waves()
     assert environment.waves.tolist() == [0.0, 0.0]
-
-
-def test_feet_are_where_mujoco_has_them_and_waves_begin_anew(make: Make) -> None:
-    environment = make("ant", 2, task="wave_leg")
-    values = environment.advance(torch.ones(2, 8)).variables
-    data = mujoco.MjData(environment.model)
-    data.qpos[:] = environment.qpos[1].numpy()
-    mujoco.mj_forward(environment.model, data)
-    for foot, leg in enumerate(("front_left", "back_left", "back_right", "front_right")):
-        assert values["foot_positions_w"][1, foot].tolist() == pytest.approx(
-            data.site(f"{leg}_foot").xpos.tolist(), abs=1e-5
-        )
-    waves(environment, [DOWN, UP, DOWN, UP])
-    environment.reset_rows(torch.tensor([1]))
-    assert environment.waves.tolist() == [1.0, 0.0]
-    assert environment.is_raised.tolist() == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from human_rewards import compute_reward
+from by_hand import compute_reward
 from torch import Tensor
 
 Make = Callable[..., Any]
@@ -44,26 +44,6 @@ def test_masses_and_lengths(make: Make) -> None:
     highest = max(data.geom_xpos[1:, 2] + radii)
     assert lowest == pytest.approx(0.0, abs=0.005)
     assert highest == pytest.approx(1.56, abs=0.005)
-
-
-def test_motors_have_the_torques_that_are_told(make: Make) -> None:
-    environment = make("humanoid", 1)
-    model = environment.model
-    assert model.nu == 21
-    values = environment.advance(torch.ones(1, 21)).variables
-    gears = model.actuator_gear[:, 0]
-    assert values["joint_torques"][0].tolist() == pytest.approx(gears.tolist())
-    assert values["motor_strengths"][0].tolist() == pytest.approx((gears / 135.0).tolist())
-    order = [model.joint(int(joint)).name for joint in model.actuator_trnid[:, 0]]
-    assert order == [model.actuator(index).name for index in range(21)]
-    placed = torch.arange(21.0) / 100.0
-    environment.limbs.write(torch.tensor([0]), position=placed.unsqueeze(0))
-    environment._refresh(slice(None))
-    for index, name in enumerate(order):
-        address = int(model.joint(name).qposadr[0])
-        assert float(environment.qpos[0, address]) == pytest.approx(index / 100.0)
-        read = environment.read_variables()["joint_positions"][0, index]
-        assert float(read) == pytest.approx(index / 100.0)
 
 
 # joint, part that moves, axis (x ahead, y left, z up), direction

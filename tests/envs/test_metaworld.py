@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from human_rewards import compute_reward
+from by_hand import compute_reward
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,29 +11,6 @@ from eureka_agent.simulation.loading import load_environment
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*out of date")
 KNOWN = ("Ant-v5", "Hopper-v5", "Acrobot-v1", "Pendulum-v1")
-ACROBOT = """
-from eureka_agent.simulation.gymnasium_task import GymnasiumTask
-
-
-class Noisy(GymnasiumTask):
-    gymnasium_id = "Acrobot-v1"
-
-    @staticmethod
-    def noisy(environment):
-        environment.unwrapped.torque_noise_max = 1.0
-        return environment
-
-    def __init__(self, num_envs, device="cpu", seed=0):
-        super().__init__(num_envs, device, seed)
-        self.environments = [self.noisy(each) for each in self.environments]
-"""
-TASK = """
-from eureka_agent.task import Task
-
-task = Task(
-    sentence="swing up", fitness=lambda native_reward: native_reward, fitness_doc="steps"
-)
-"""
 
 
 def make(reference: str, rows: int, seed: int) -> Any:
@@ -77,10 +53,3 @@ def continues(reference: str, steps: int = 15) -> None:
 def test_rows_continue_to_the_bit_in_another_instance(name: str) -> None:
     assert load_environment(f"gymnasium:{name}").environment_class.restorable
     continues(f"gymnasium:{name}")
-
-
-def test_random_numbers_of_steps_continue_too(tmp_path: Path) -> None:
-    (tmp_path / "tasks").mkdir()
-    (tmp_path / "env.py").write_text(ACROBOT)
-    (tmp_path / "tasks" / "up.py").write_text(TASK)
-    continues(str(tmp_path))

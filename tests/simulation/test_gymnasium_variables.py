@@ -255,11 +255,6 @@ def changed(folder: Path, name: str, options: Mapping[str, Any]) -> Path:
     ("name", "options", "why"),
     [
         (
-            "Walker2d-v5",
-            {"exclude_current_positions_from_observation": False},
-            "it has 18 numbers, and Walker2d-v5.yaml names 17",
-        ),
-        (
             "Ant-v5",
             {"include_cfrc_ext_in_observation": False},
             "it has 27 numbers, and Ant-v5.yaml names 105",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -189,15 +188,6 @@ def test_links_may_lead_within_the_folder_and_to_it_but_not_out_of_it(
         (folder / part).unlink()
         (tmp_path / "elsewhere").rename(folder / part)
     assert load_environment(str(folder)).tasks
-
-
-def test_a_virtual_environment_in_the_folder_is_no_part_of_it(write_folder: WriteFolder) -> None:
-    folder = write_folder()
-    before = load_environment(str(folder)).fingerprint
-    (folder / "venv" / "bin").mkdir(parents=True)
-    (folder / "venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
-    (folder / "venv" / "bin" / "python").symlink_to(sys.executable)
-    assert load_environment(str(folder)).fingerprint == before
 
 
 def test_what_describe_refuses(write_folder: WriteFolder) -> None:

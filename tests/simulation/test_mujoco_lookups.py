@@ -172,20 +172,6 @@ def test_start_states_are_written_by_name(gripper: Callable[..., Any]) -> None:
         assert environment.cube.position_w[row].tolist() == pytest.approx([0.5 + 0.1 * row] * 3)
 
 
-def test_what_is_looked_up_changes_no_movement(gripper: Callable[..., Any]) -> None:
-    def nothing(self: Any) -> None:
-        self.cube_root = self.free_joint("cube_root")
-
-    full, bare = gripper(), gripper(look_up=nothing)
-    assert full.model.nsensor > bare.model.nsensor == 3
-    for actions in random_actions(full, 50):
-        full.advance(actions)
-        bare.advance(actions)
-        assert torch.equal(full.qpos, bare.qpos)
-        for name, value in full.sensors.items():
-            assert torch.equal(value, bare.sensors[name])
-
-
 @pytest.mark.parametrize("masked", [False, True])
 def test_resets_leave_the_other_rows_alone(gripper: Callable[..., Any], masked: bool) -> None:
     environment = gripper()

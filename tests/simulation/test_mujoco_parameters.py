@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from warp_needed import NEEDS_WARP
 
-from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import ParameterError
 from eureka_agent.simulation.mujoco_parameters import (
     PUSH_PERIOD,
@@ -286,34 +285,6 @@ def test_half_of_the_strength_is_half_of_the_force_at_any_velocity(actuator: str
     whole = forces(1.0)
     assert max(map(abs, whole)) > 0.01
     assert forces(0.5) == pytest.approx([force / 2.0 for force in whole])
-
-
-@pytest.mark.parametrize(
-    "actuator",
-    [
-        '<muscle name="a" tendon="t" force="100" lengthrange=".3 .9"/>',
-        '<dcmotor name="a" joint="j" motorconst=".1" resistance="2"/>',
-    ],
-)
-def test_a_muscle_and_a_dc_motor_have_no_strength(actuator: str) -> None:
-    xml = LAWS.format(damping=0, actuator=actuator)
-    with pytest.raises(EnvironmentLoadError, match="'a' is a muscle or a DC motor"):
-        with_factor(xml, strength_of(low=0.1, high=2.0, doc=DOC), 0.5)
-
-
-@pytest.mark.parametrize("damping", ["0.3", "0 0.2 0.05"])
-def test_every_coefficient_of_a_damping_is_scaled(damping: str) -> None:
-    def torque(factor: float) -> float:
-        parameter = damping_of("j", low=0.1, high=2.0, doc=DOC)
-        model = with_factor(LAWS.format(damping=damping, actuator=""), parameter, factor)
-        data = mujoco.MjData(model)
-        data.joint("j").qvel[:] = 4.0
-        mujoco.mj_forward(model, data)
-        return float(data.qfrc_damper[model.joint("j").dofadr[0]])
-
-    # 0.3 · 4; 0.2 · 4² + 0.05 · 4³
-    assert torque(1.0) == pytest.approx({"0.3": -1.2}.get(damping, -6.4))
-    assert torque(0.5) == pytest.approx(torque(1.0) / 2.0)
 
 
 @pytest.mark.parametrize(

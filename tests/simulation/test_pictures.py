@@ -188,10 +188,14 @@ def near(box: Sequence[int], expected: Sequence[float]) -> bool:
     return all(abs(side - right) <= 1.0 for side, right in zip(box, expected, strict=True))
 
 
-def test_a_rectangle_stands_where_its_coordinates_say() -> None:
+def test_shapes_stand_where_their_coordinates_say() -> None:
     # 1 to the right and 0.5 upwards of the middle: x = 40 + 10, y = 30 − 5; 2 × 1 units
     box = box_of(reddish(rectangle((1.0, 0.5), 2.0, 1.0, RED)))
     assert near(box, (40, 20, 60, 30))
+    circle = reddish(Circle((-2.0, 0.0), 1.0, RED))
+    assert circle.sum() == pytest.approx(math.pi * 10.0**2, rel=0.05)
+    line = reddish(Line(((-3.0, -1.0), (3.0, -1.0)), 0.4, RED), centre=(1.0, 0.0))
+    assert near(box_of(line), (0, 38, 60, 42))
 
 
 def test_a_turned_rectangle_turns_counterclockwise() -> None:
@@ -202,17 +206,6 @@ def test_a_turned_rectangle_turns_counterclockwise() -> None:
     pixels = reddish(rectangle((0.0, 0.0), 4.0, 0.2, RED, angle=math.pi / 4.0))
     assert pixels[30 - 10, 40 + 10]
     assert not pixels[30 + 10, 40 + 10]
-
-
-def test_a_circle_has_its_area() -> None:
-    pixels = reddish(Circle((-2.0, 0.0), 1.0, RED))
-    assert pixels.sum() == pytest.approx(math.pi * 10.0**2, rel=0.05)
-    assert near(box_of(pixels), (10, 20, 30, 40))
-
-
-def test_a_line_has_its_width_and_length() -> None:
-    pixels = reddish(Line(((-3.0, -1.0), (3.0, -1.0)), 0.4, RED))
-    assert near(box_of(pixels), (10, 38, 70, 42))
 
 
 def test_later_shapes_cover_earlier_ones() -> None:

@@ -128,21 +128,6 @@ def test_a_loaded_row_goes_on_with_its_values_and_its_distribution() -> None:
     assert second.parameter_values["mass"][:2].tolist() == [2.0, 2.0]
 
 
-def test_a_masked_reset_draws_what_a_reset_by_index_draws() -> None:
-    by_index, by_mask = (made({"mass": (1.0, 5.0), ACTION_DELAY: (0.0, 3.0)}) for _ in range(2))
-    by_mask.resets_by_mask = True
-    for environment in (by_index, by_mask):
-        environment.progress_buf[:] = torch.arange(8) % 5
-    for step in range(12):
-        for environment in (by_index, by_mask):
-            environment.advance(torch.full((8, 1), 0.1 * step))
-            environment.reset_done()
-        rows = torch.arange(8)
-        state, other = by_index.row_state(rows), by_mask.row_state(rows)
-        assert state.keys() == other.keys()
-        assert all(torch.equal(state[name], other[name]) for name in state)
-
-
 @pytest.mark.parametrize(("delay", "steps"), [(0.0, 0), (0.4, 0), (0.6, 1), (2.0, 2), (3.0, 3)])
 def test_an_action_arrives_as_many_steps_late(delay: float, steps: int) -> None:
     environment = made({ACTION_DELAY: (delay, delay)}, num_envs=2)

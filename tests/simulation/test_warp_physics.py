@@ -213,27 +213,11 @@ def test_room_for_all_contacts_and_constraints() -> None:
     assert needed("ant", elliptic) == (25, 25 * 3 + 2 * 8)
 
 
-def changed_model(
-    monkeypatch: pytest.MonkeyPatch, change: Callable[[mujoco.MjModel], None]
-) -> None:
-    load = mujoco_task.load_model
-
-    def changed(task: type[MujocoTask]) -> mujoco.MjModel:
-        model = load(task)
-        change(model)
-        return model
-
-    monkeypatch.setattr(mujoco_task, "load_model", changed)
-
-
 def test_a_solver_that_warp_does_not_have_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    def projected(model: mujoco.MjModel) -> None:
-        model.opt.solver = mujoco.mjtSolver.mjSOL_PGS
-
-    changed_model(monkeypatch, projected)
-    with pytest.raises(
-        EnvironmentLoadError, match=r"cannot simulate hopper\.xml: mjSOL_PGS"
-    ) as raised:
+    model = mujoco_task.load_model(environment_class("hopper"))
+    model.opt.solver = mujoco.mjtSolver.mjSOL_PGS
+    monkeypatch.setattr(mujoco_task, "load_model", lambda task: model)
+    with pytest.raises(EnvironmentLoadError, match=r"simulate hopper\.xml: mjSOL_PGS") as raised:
         on_warp("hopper", 1)
     assert 'solver="Newton"' in raised.value.hint
 

@@ -8,23 +8,27 @@ from pathlib import Path
 import pytest
 import torch
 from policy_files import save_policy
-from torch import Tensor
-from training_environments import RAIL_REWARD, Rail, TwoGearRail, in_the_middle, run
+from training_environments import (
+    RAIL_REWARD,
+    Rail,
+    TwoGearRail,
+    assert_equal,
+    in_the_middle,
+    run,
+    saved,
+)
 
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
 from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
-from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.policy import load_policy
 from eureka_agent.training.population import StackedMembers
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import (
     MemberFailed,
     MemberFinished,
-    MemberProgress,
     Trainer,
-    TrainerEvent,
 )
 from eureka_agent.worker.evaluation_job import UntrainedPolicy
 
@@ -51,21 +55,6 @@ def settings(small_settings: TrainingSettings) -> TrainingSettings:
     return small_settings.model_copy(update=changes)
 
 
-def end(events: list[TrainerEvent]) -> tuple[list[object], dict[str, Tensor]]:
-    """Curve and policy, without wall seconds."""
-    finished = events[-1]
-    assert isinstance(finished, MemberFinished)
-    points: list[object] = [event.point for event in events if isinstance(event, MemberProgress)]
-    return points, finished.policy
-
-
-def assert_same(one: list[TrainerEvent], other: list[TrainerEvent]) -> None:
-    (points, policy), (other_points, other_policy) = end(one), end(other)
-    assert points == other_points
-    assert policy.keys() == other_policy.keys()
-    assert all(torch.equal(policy[name], other_policy[name]) for name in policy)
-
-
 @pytest.mark.parametrize("rail", RAILS)
 @pytest.mark.parametrize(("slot", "slots"), [(1, 2), (3, 4), (2, 5)])
 def test_neighbours_and_slot_make_no_difference(
@@ -80,7 +69,7 @@ def test_neighbours_and_slot_make_no_difference(
             name, source, seed = "reference", RAIL_REWARD, 7
         among.submit(name, reward(rail, source), seed)
     events = run(among)
-    assert_same(events["reference"], run(alone)["reference"])
+    assert_equal(events["reference"], run(alone)["reference"])
     assert isinstance(events["other-0"][-1], MemberFailed)
 
 
@@ -93,10 +82,9 @@ def test_a_training_goes_on_from_its_snapshot_bit_for_bit(
     before, after = (Trainer(rail, RAIL_TASK, settings, count) for count in (1, 2))
     before.submit("reference", reward(rail), 7)
     events = [event for _ in range(5) for event in before.iterate()]
-    (tmp_path / "snapshot").write_bytes(snapshot_bytes(before.snapshot("reference")))
     after.submit("other", reward(rail, OTHER_REWARD), 1)
-    after.submit("reference", reward(rail), 7, load_snapshot(tmp_path / "snapshot"))
-    assert_same([*events, *run(after)["reference"]], run(whole)["reference"])
+    after.submit("reference", reward(rail), 7, saved(before, "reference", tmp_path / "snapshot"))
+    assert_equal([*events, *run(after)["reference"]], run(whole)["reference"])
 
 
 @pytest.mark.parametrize("rail", RAILS)

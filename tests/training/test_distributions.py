@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 from torch import Tensor
-from training_environments import PointMass, Rail, TwoGearRail
+from training_environments import PointMass, TwoGearRail
 
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.training.distributions import (
@@ -48,18 +48,11 @@ def rows_last(values: Tensor) -> Tensor:
 def test_an_environment_s_actions_say_which_distribution_it_is() -> None:
     assert distribution_of(PointMass) == Gaussian(2)
     assert distribution_of(TwoGearRail) == Categorical((3, 2))
-    assert distribution_of(Rail) != Categorical((2,))
-    sizes = [
-        (each.num_actions, each.num_outputs, each.num_parameters)
-        for each in (Gaussian(2), Categorical((3,)), Categorical((3, 2)))
-    ]
-    assert sizes == [(2, 2, 2), (1, 3, 0), (2, 5, 0)]
-    assert list(map(str, (Gaussian(1), Gaussian(2), Categorical((3,)), Categorical((3, 2))))) == [
-        "1 action",
-        "2 actions",
-        "a choice of 3",
-        "choices of 3 and 2",
-    ]
+    known = {Gaussian(2): (2, 2, 2), Categorical((3,)): (1, 3, 0), Categorical((3, 2)): (2, 5, 0)}
+    for each, sizes in known.items():
+        assert (each.num_actions, each.num_outputs, each.num_parameters) == sizes
+        assert distribution_of_file(each.metadata, each.num_outputs) == each
+    assert list(map(str, known)) == ["2 actions", "a choice of 3", "choices of 3 and 2"]
 
 
 @pytest.mark.parametrize("choices", CHOICES)

@@ -122,22 +122,6 @@ def test_what_the_contract_forbids_is_an_error_of_the_fitness(source: str, part:
     assert part in caught.value.message
 
 
-@pytest.mark.parametrize(
-    ("source", "part"),
-    [
-        ("def compute_reward(secret):\n    return secret, {}\n", "'secret', which is private"),
-        ("def compute_reward(speeed):\n    return speeed, {}\n", "'speeed', which is no variable"),
-        ("x = 1 / 0\ndef compute_reward(speed):\n    return speed, {}\n", "ZeroDivisionError"),
-        ("total = 1\n", "no function 'compute_reward'"),
-    ],
-)
-def test_a_source_that_cannot_be_loaded_is_told(source: str, part: str) -> None:
-    with pytest.raises(WrittenFitnessError) as caught:
-        WrittenFitnessFunction(given_reward(source), VARIABLES)
-    assert caught.value.message.startswith("the written fitness cannot be loaded: ")
-    assert part in caught.value.message
-
-
 # ── in the trainer ────────────────────────────────────────────────────────────────────────────────
 
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
-from training_environments import CENTRE_REWARD, SLOW_REWARD, Rail, TwoGearRail, run
+from training_environments import CENTRE_REWARD, SLOW_REWARD, Rail, TwoGearRail, assert_equal, run
 
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.vec_task import VecTask
@@ -17,7 +16,7 @@ from eureka_agent.training.distributions import distribution_of
 from eureka_agent.training.networks import ObservationStatistics, StackedNetworks
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.rollout import RolloutCollector
-from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent
+from eureka_agent.training.trainer import Trainer
 
 MakeTrainer = Callable[..., Trainer]
 LoadReward = Callable[..., RewardFunction]
@@ -73,12 +72,6 @@ def test_a_look_at_a_value_in_the_step_loop_would_be_found() -> None:
         collector.collect(networks.members(0, MEMBERS), statistics, MEMBERS, ("actions",))
 
 
-def result(events: list[TrainerEvent]) -> tuple[list[object], dict[str, Tensor]]:
-    finished = events[-1]
-    assert isinstance(finished, MemberFinished)
-    return [event.point for event in events if isinstance(event, MemberProgress)], finished.policy
-
-
 def test_a_training_on_the_device_s_paths_is_the_cpu_s(
     make_trainer: MakeTrainer, point_reward: LoadReward
 ) -> None:
@@ -89,12 +82,7 @@ def test_a_training_on_the_device_s_paths_is_the_cpu_s(
     alone.submit("reference", point_reward(SLOW_REWARD), 7)
     among.submit("other", point_reward(CENTRE_REWARD), 1)
     among.submit("reference", point_reward(SLOW_REWARD), 7)
-    (points, policy), (other_points, other_policy) = (
-        result(run(alone)["reference"]),
-        result(run(among)["reference"]),
-    )
-    assert points == other_points
-    assert all(torch.equal(policy[name], other_policy[name]) for name in policy)
+    assert_equal(run(among)["reference"], run(alone)["reference"])
 
 
 VARIABLES = (

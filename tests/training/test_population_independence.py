@@ -8,15 +8,13 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
-from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, run
+from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, assert_equal, points, run
 
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.task import Task
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import (
     MemberFailed,
-    MemberFinished,
-    MemberProgress,
     Trainer,
     TrainerEvent,
 )
@@ -30,22 +28,6 @@ LATE_NAN_REWARD = (
 
 MakeTrainer = Callable[..., Trainer]
 LoadReward = Callable[..., RewardFunction]
-
-
-def result(events: list[TrainerEvent]) -> tuple[list[object], dict[str, Tensor]]:
-    """Curve and policy, without wall seconds."""
-    points: list[object] = [event.point for event in events if isinstance(event, MemberProgress)]
-    finished = events[-1]
-    assert isinstance(finished, MemberFinished)
-    return points, finished.policy
-
-
-def assert_equal(first: list[TrainerEvent], second: list[TrainerEvent]) -> None:
-    (points, policy), (other_points, other_policy) = result(first), result(second)
-    assert points == other_points
-    assert policy.keys() == other_policy.keys()
-    for name in policy:
-        assert torch.equal(policy[name], other_policy[name]), name
 
 
 @pytest.fixture
@@ -66,7 +48,7 @@ def test_alone_and_among_fifteen_others(
     events = run(trainer)
     assert_equal(events["reference"], alone)
     # and the others did train something else
-    assert result(events["other-9"])[0] != result(alone)[0]
+    assert points(events["other-9"]) != points(alone)
 
 
 @pytest.mark.parametrize("fault", [NAN_REWARD, RAISING_REWARD, LATE_NAN_REWARD])
@@ -144,7 +126,7 @@ def reference_curve(
     for other in range(slots):
         name, seed = ("reference", 7) if other == slot else (f"other-{other}", other)
         trainer.submit(name, point_reward(), seed)
-    return result(run(trainer)["reference"])[0]
+    return points(run(trainer)["reference"])
 
 
 # an iteration of 7 × 8 = 56 steps: no multiple of 32

@@ -9,19 +9,17 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor
-from training_environments import PointMass, run
+from training_environments import PointMass, assert_equal, run, saved
 
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.task import Constant, QuaternionOrder, Variable
-from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 from eureka_agent.training.trainer import (
     MemberFailed,
     MemberFinished,
     MemberProgress,
     Trainer,
-    TrainerEvent,
 )
 
 VARIABLES = (
@@ -188,14 +186,6 @@ def test_the_names_of_the_first_call_are_kept_to(names: str, message: str) -> No
 LoadReward = Callable[..., RewardFunction]
 
 
-def stripped(events: list[TrainerEvent]) -> list[object]:
-    """Points, and the policy's bytes."""
-    last = events[-1]
-    assert isinstance(last, MemberFinished), last
-    policy = {name: value.numpy().tobytes() for name, value in last.policy.items()}
-    return [*(event.point for event in events if isinstance(event, MemberProgress)), policy]
-
-
 def test_a_resumed_training_is_the_unbroken_one_whatever_the_reward_keeps(
     make_trainer: Callable[..., Trainer], point_reward: LoadReward, tmp_path: Path
 ) -> None:
@@ -204,9 +194,8 @@ def test_a_resumed_training_is_the_unbroken_one_whatever_the_reward_keeps(
     unbroken.submit("job", point_reward(source), 7)
     first.submit("job", point_reward(source), 7)
     before = [event for _ in range(2) for event in first.iterate()]
-    (tmp_path / "snapshot").write_bytes(snapshot_bytes(first.snapshot("job")))
-    second.submit("job", point_reward(source), 7, load_snapshot(tmp_path / "snapshot"))
-    assert stripped([*before, *run(second)["job"]]) == stripped(run(unbroken)["job"])
+    second.submit("job", point_reward(source), 7, saved(first, "job", tmp_path / "snapshot"))
+    assert_equal([*before, *run(second)["job"]], run(unbroken)["job"])
 
 
 class Scripted:
@@ -251,8 +240,7 @@ def test_a_resumed_training_keeps_to_the_names_that_it_had(
     first.submit("job", Scripted("ab", "ab"), 7)
     for _ in range(iterations):
         first.iterate()
-    (tmp_path / "snapshot").write_bytes(snapshot_bytes(first.snapshot("job")))
-    second.submit("job", Scripted("ac"), 7, load_snapshot(tmp_path / "snapshot"))
+    second.submit("job", Scripted("ac"), 7, saved(first, "job", tmp_path / "snapshot"))
     failed = run(second)["job"][-1]
     assert isinstance(failed, MemberFailed)
     assert failed.code == "contract"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, run
+from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, points, run, same, saved
 
 from eureka_agent.records import CurvePoint
 from eureka_agent.settings import TrainingSettings
@@ -17,8 +17,6 @@ from eureka_agent.task import Task
 from eureka_agent.training.members import (
     CheckpointKeeper,
     Snapshot,
-    load_snapshot,
-    snapshot_bytes,
 )
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import (
@@ -128,12 +126,7 @@ def assert_same_end(events: list[TrainerEvent], reference: list[TrainerEvent]) -
     assert finished.outcome.model_copy(update=seconds) == expected.outcome.model_copy(
         update=seconds
     )
-    for name, tensor in expected.policy.items():
-        assert torch.equal(tensor, finished.policy[name]), name
-
-
-def points(events: list[TrainerEvent]) -> list[object]:
-    return [event.point for event in events if isinstance(event, MemberProgress)]
+    assert same(finished.policy, expected.policy)
 
 
 def at_rungs(events: list[TrainerEvent]) -> list[tuple[int, int]]:
@@ -153,8 +146,7 @@ def interrupted(
     """The job's events of the first iterations, and its state after them as a file brings it
     back."""
     events = [event for _ in range(iterations) for event in trainer.iterate() if event.job == job]
-    path.write_bytes(snapshot_bytes(trainer.snapshot(job)))
-    return events, load_snapshot(path)
+    return events, saved(trainer, job, path)
 
 
 # 8 iterations with checkpoints after the 3rd, 6th and 8th: before the first one, on one, between
@@ -288,9 +280,7 @@ def test_at_a_rung_there_is_the_policy_of_a_training_that_ends_there(
         finished = ended[job][-1]
         assert isinstance(finished, MemberFinished)
         (at_rung,) = (event for event in events[job] if isinstance(event, MemberAtRung))
-        assert at_rung.policy.keys() == finished.policy.keys()
-        for name, tensor in finished.policy.items():
-            assert torch.equal(tensor, at_rung.policy[name]), name
+        assert same(at_rung.policy, finished.policy)
 
 
 def test_a_training_that_resumes_at_or_behind_a_rung_does_not_come_to_it_again(

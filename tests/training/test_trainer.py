@@ -160,15 +160,3 @@ def test_one_that_keeps_the_others_waiting_again_and_again_fails(
     assert failed.code == "timeout"
     assert "beside" in failed.reason
     assert isinstance(events["quick"][-1], MemberFinished)
-
-
-def test_more_jobs_than_slots_take_turns(
-    make_trainer: MakeTrainer, point_reward: LoadReward
-) -> None:
-    trainer = make_trainer(2)
-    for index in range(5):
-        trainer.submit(f"job-{index}", point_reward(), index)
-    first = {event.job for event in trainer.iterate()}
-    assert first == {"job-0", "job-1"}
-    events = run(trainer)
-    assert all(isinstance(events[f"job-{index}"][-1], MemberFinished) for index in range(5))

@@ -13,18 +13,15 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
-from training_environments import run
+from training_environments import points, policy_of, run, same, saved
 
-from eureka_agent.records import CurvePoint
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
-from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent
+from eureka_agent.training.trainer import Trainer, TrainerEvent
 
 pytestmark = pytest.mark.slow
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -91,16 +88,6 @@ def subject(reference: str, request: pytest.FixtureRequest) -> Subject:
     return Subject(reference, request.param)
 
 
-def points(events: list[TrainerEvent]) -> list[CurvePoint]:
-    return [event.point for event in events if isinstance(event, MemberProgress)]
-
-
-def policy_of(events: list[TrainerEvent]) -> dict[str, Tensor]:
-    finished = events[-1]
-    assert isinstance(finished, MemberFinished), finished
-    return finished.policy
-
-
 def assert_same(subject: Subject, events: list[TrainerEvent], expected: list[TrainerEvent]) -> None:
     found, wanted = points(events), points(expected)[-len(points(events)) :]
     if (
@@ -111,8 +98,7 @@ def assert_same(subject: Subject, events: list[TrainerEvent], expected: list[Tra
         assert found[0].entropy == pytest.approx(wanted[0].entropy, rel=0.02)
         return
     assert found == wanted
-    policy = policy_of(events)
-    assert all(torch.equal(tensor, policy[name]) for name, tensor in policy_of(expected).items())
+    assert same(policy_of(events), policy_of(expected))
 
 
 @pytest.mark.gpu  # too slow for a stand-in
@@ -158,9 +144,10 @@ def test_it_goes_on_from_a_snapshot_in_another_slot(subject: Subject, tmp_path: 
     broken.submit("reference", subject.reward(), 7)
     for _ in range(3):
         broken.iterate()
-    (tmp_path / "snapshot").write_bytes(snapshot_bytes(broken.snapshot("reference")))
     after.submit("other", subject.reward("sparse"), 1)
-    after.submit("reference", subject.reward(), 7, load_snapshot(tmp_path / "snapshot"))
+    after.submit(
+        "reference", subject.reward(), 7, saved(broken, "reference", tmp_path / "snapshot")
+    )
     events = run(after)["reference"]
     assert len(points(events)) == 3
     assert_same(subject, events, expected)

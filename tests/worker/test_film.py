@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from eureka_agent.simulation.pictures import Picture
-from eureka_agent.worker.film import HEADER_PIXELS, Episode, Gif, Mp4, line, scenes, shown_steps
+from eureka_agent.worker.film import HEADER_PIXELS, Episode, Gif, Mp4, scenes, shown_steps
 
 HELD = 15
 """Pictures of the last state: half a second at 30 a second."""
@@ -70,17 +70,6 @@ def test_a_panel_is_dimmed_after_its_episode_s_end() -> None:
     assert later[middle, 100, 0] == 255
 
 
-def test_the_line_below_tells_time_fitness_and_the_end() -> None:
-    """As the same text in a line by itself; a choice is made without the fitness."""
-    picture = np.zeros((64, 320, 3), dtype=np.uint8)
-    for unit, told in (("m", "0.50 s   fitness 1.00 m"), (None, "0.50 s")):
-        (scene,) = scenes([[episode(5)]], (320, 64), 0.1, unit=unit, seconds=9.0)
-        assert np.array_equal(
-            scene.drawn(5, [picture])[-HEADER_PIXELS:], line(320, told, "time out")
-        )
-        assert np.array_equal(scene.drawn(0, [picture])[-HEADER_PIXELS:], line(320, "0.00 s"))
-
-
 # ── files as another program reads them ───────────────────────────────────────────────────────────
 
 COLOURS = ((200, 30, 30), (30, 160, 60), (40, 60, 190))
@@ -108,16 +97,6 @@ def test_a_video_holds_every_picture_at_its_time(tmp_path: Path) -> None:
     for place, colour in ((5, COLOURS[0]), (15, COLOURS[1]), (25, COLOURS[2])):
         mean = frames[place].to_ndarray(format="rgb24").mean(axis=(0, 1))
         assert mean == pytest.approx(colour, abs=6)
-
-
-def test_a_browser_can_begin_before_the_video_has_come(tmp_path: Path) -> None:
-    path = tmp_path / "video.mp4"
-    video = Mp4(path, 30)
-    for _ in range(5):
-        video.add(plain(COLOURS[0]))
-    video.close()
-    content = path.read_bytes()
-    assert content.index(b"moov") < content.index(b"mdat")
 
 
 def test_a_gif_is_the_beginning_at_ten_pictures_a_second() -> None:

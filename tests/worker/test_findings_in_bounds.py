@@ -56,9 +56,7 @@ def test_all_findings_together_are_some_kilobytes_and_errors_come_first() -> Non
     assert [each.code for each in few] == ["D314", "D302"]  # in the order in which they were found
 
 
-@pytest.mark.parametrize(
-    "code", ["A201", "R701", "N501", "D30", "D3022", "D1", "", "d302", "D302 ", "F001", "X" * 9000]
-)
+@pytest.mark.parametrize("code", ["A201", "D3022", "", "d302", "X" * 9000])
 def test_a_code_of_another_step_is_no_finding_of_a_dry_run(code: str) -> None:
     with pytest.raises(ValidationError) as caught:
         said(finding(code=code))
@@ -87,7 +85,6 @@ def event(**measurements: object) -> str:
         {"starts": {f"x{index}": [] for index in range(1001)}},
         {"starts": {"x": [[0.0, float("nan"), 0.0]]}},
         {"masses_and_sizes": ["1 kg " * 100]},
-        {"termination_conditions": {"fell": "x" * 401}},
         {"zero_actions": {"mean": float("inf"), "std": 0.0, "length": 1.0, "episodes": 4}},
         {"surprise": 1},
     ],

@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from eureka_agent.critic.critic import Critic
-from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.records import EpisodeOrder, Verdict
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.training.evaluation import trajectories_bytes
 
@@ -208,48 +205,3 @@ async def test_what_has_no_values_says_why_and_the_worker_lives_on(
     assert (
         await dry_runner.score(given_reward(reward("pole_upright")), {"alive": stored})
     ).reason == ""
-
-
-# ── the critic's steps on it ──────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    """One attempt in training, and the episodes of three trained ones: the longer upright, the
-    better."""
-    fitness = {"1-01": (0.5, 1.0), "1-02": (1.5, 2.25), "1-03": (0.25, 3.0)}
-    episodes = tuple(
-        KnownEpisodes(
-            name,
-            episodes_file(tmp_path / f"{name}.npz", [worst / 3] * 3, [best / 3] * 3),
-            {"worst": worst, "best": best},
-        )
-        for name, (worst, best) in fitness.items()
-    )
-    return Memory(
-        rewards=(KnownReward("2-01", given_reward(reward("pole_upright.square()"))),),
-        episodes=episodes,
-    )
-
-
-def errors(verdict: Verdict) -> list[str]:
-    return [finding.code for finding in verdict.findings if finding.severity == "error"]
-
-
-async def test_a_known_source_is_refused_and_the_order_of_stored_episodes_is_told(
-    dry_runner: DryRunner, memory: Memory
-) -> None:
-    critic = Critic(await dry_runner.start(), dry_runner)
-    repeated = f"# again\n{reward('pole_upright.square()')}"
-    verdict = await critic.judge(given_reward(repeated), memory=memory)
-    assert (errors(verdict), verdict.steps_run[-1]) == (["N501"], "novelty")
-    assert verdict.order is None
-    unchecked = Critic(await dry_runner.start(), dry_runner, novelty=False)
-    assert (await unchecked.judge(given_reward(repeated), memory=memory)).accepted
-    # fitness .25 .5 1 1.5 2.25 3: of more than a quarter of 2.75 are the differences of 4 + 3 + 2 +
-    # 2 + 1 = 12 pairs, just enough
-    for total, right in (("pole_upright", 12.0), ("-pole_upright", 0.0)):
-        verdict = await critic.judge(given_reward(reward(total)), memory=memory)
-        assert verdict.accepted
-        assert verdict.order == EpisodeOrder(pairs=12, right=right)
-    assert (await critic.judge(given_reward(reward("pole_upright")))).order is None

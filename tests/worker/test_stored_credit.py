@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr
 
-from eureka_agent.records import MOST_RANKED_STEPS
-from eureka_agent.worker.stored_credit import MOST_STEPS, StoredCredit, discounted, going_on
+from eureka_agent.worker.stored_credit import StoredCredit, discounted, going_on
 
 LENGTHS = [[40, 25], [60]]
 """Lengths of the episodes of two policies."""
@@ -61,11 +60,6 @@ def three_parts(values: np.ndarray, observations: np.ndarray) -> list[np.ndarray
     both = zip(np.split(returns, [FIRST]), np.split(observations, [FIRST]), strict=True)
     advantages = [beyond_the_usual(part, seen) for part, seen in both]
     return [values, returns, np.concatenate(advantages)]
-
-
-def test_returns_end_with_their_episode() -> None:
-    found = discounted(np.array([1.0, 1.0, 1.0]), [2, 1])
-    assert found == pytest.approx([1.99, 1.0, 1.0])
 
 
 def test_an_episode_that_was_cut_off_goes_on_like_the_rest_of_it() -> None:
@@ -134,18 +128,3 @@ def test_nothing_is_said_where_a_total_is_no_number(
 ) -> None:
     credit = StoredCredit(fitness, observations, LENGTHS, ENDED)
     assert credit.of(np.append(fitness[1:], np.nan)) is None
-
-
-def test_many_steps_and_wide_observations_are_compared_in_part() -> None:
-    random = np.random.default_rng(4)
-    steps = 3 * MOST_STEPS
-    observations = random.normal(size=(steps, 600))
-    fitness = random.normal(size=steps)
-    found = StoredCredit(fitness, observations, [[steps]], [True]).of(fitness)
-    assert found is not None
-    assert found.alignment == pytest.approx(1.0)
-    assert len(found.ranks) == 3 * MOST_RANKED_STEPS
-    spread = fitness[np.linspace(0, steps - 1, MOST_STEPS).round().astype(int)]
-    ranks = (rankdata(spread) - (MOST_STEPS + 1) / 2) / MOST_STEPS
-    shown = ranks[np.linspace(0, MOST_STEPS - 1, MOST_RANKED_STEPS).round().astype(int)]
-    assert found.ranks[:MOST_RANKED_STEPS] == pytest.approx(shown, abs=1e-4)

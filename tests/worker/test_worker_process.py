@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load
 
-from eureka_agent.boundary.bounds import MAX_LINE_BYTES, FileHeader
+from eureka_agent.boundary.bounds import FileHeader
 from eureka_agent.boundary.commands import (
     Command,
     DryRun,
@@ -87,17 +87,6 @@ def test_commands_before_open_are_refused(worker: RawWorker) -> None:
     assert isinstance(answer, Fault)
     assert answer.job == "early"
     assert "before 'open'" in answer.message
-
-
-def test_lines_that_are_no_commands_do_not_stop_it(worker: RawWorker) -> None:
-    for line in (
-        b"garbage\n",
-        b"\x00\xff\n",
-        b"{" * 1000 + b"\n",
-        b"x" * (MAX_LINE_BYTES + 10) + b"\n",
-    ):
-        worker.write(line)
-        assert isinstance(worker.read(), Fault)
 
 
 def test_a_fault_names_what_is_wrong_with_the_environment_and_the_worker_goes_on(

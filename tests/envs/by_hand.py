@@ -1,4 +1,4 @@
-"""Human rewards on steps made by hand."""
+"""Fitness and human rewards of steps made by hand, and states set by hand."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from eureka_agent.simulation.loading import load_environment
 
@@ -36,3 +37,14 @@ def rewarded(
         found.append({name: float(part) for name, part in parts.items()})
         before = {name: value.clone() for name, value in now.items()}
     return found
+
+
+def fitness_of(name: str, task: str, values: dict[str, Tensor]) -> Tensor:
+    fitness = load_environment(name).task(task)[1].fitness
+    return fitness(**{each: values[each] for each in inspect.signature(fitness).parameters})
+
+
+def looked_at(environment: Any) -> None:
+    """Have a MuJoCo environment's variables follow a state that was written."""
+    environment.physics.forward(torch.arange(environment.num_envs))
+    environment._refresh(slice(None))
