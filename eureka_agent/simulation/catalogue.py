@@ -103,21 +103,16 @@ def read_entry(folder: Path) -> CatalogueEntry:
     default = str(value.value) if isinstance(value, ast.Constant) and value.value else None
     names = default_first(files, default)
     keywords = {name: texts_of_calls(parsed(files[name])) for name in names}
+    # every environment has a `max_episode_length`
+    nodes = (node for node in module.body if isinstance(node, ast.ClassDef))
+    classes = (node for node in nodes if _assigned("max_episode_length", node.body))
     return CatalogueEntry(
         folder.name,
         folder,
-        _environment_doc(module),
+        first_paragraph(ast.get_docstring(next(classes, module))),
         tasks={name: given.get("sentence", "") for name, given in keywords.items()},
         rewards={name: rewards_of(given) for name, given in keywords.items()},
     )
-
-
-def _environment_doc(module: ast.Module) -> str:
-    """Docstring of the class with a `max_episode_length`, which every environment has."""
-    for node in module.body:
-        if isinstance(node, ast.ClassDef) and _assigned("max_episode_length", node.body):
-            return first_paragraph(ast.get_docstring(node))
-    return first_paragraph(ast.get_docstring(module))
 
 
 def _assigned(name: str, statements: Iterable[ast.stmt]) -> ast.expr | None:

@@ -145,8 +145,7 @@ def own_classes(cls: type[VecTask]) -> list[type]:
 
 
 def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
-    """Find methods and attributes that override nothing, that nothing reads, and that resemble one
-    of a base class: `"<file>, line <n>: "`, name and intended name."""
+    """Find attributes without a reader that resemble a base class's: place, name, intended name."""
     own = own_classes(cls)
     bases = [base for base in cls.__mro__ if issubclass(base, VecTask) and base not in own]
     written = {

@@ -193,8 +193,7 @@ def place_of_render(environment: gymnasium.Env) -> str:
 
 @contextmanager
 def _blamed(environment: gymnasium.Env, method: Method) -> Iterator[None]:
-    """Raise EnvironmentLoadError where a layer cannot be called as Gymnasium does, or Gymnasium's
-    wrapper cannot take an inner layer's result."""
+    """Blame the layer that cannot be called, or whose result Gymnasium's wrapper cannot take."""
     try:
         yield
     except Exception as error:

@@ -105,8 +105,7 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
 
 @cache
 def _keep_mujoco_quiet() -> None:
-    """Ignore MuJoCo's warnings, which would fill the terminal and MUJOCO_LOG.TXT in the working
-    folder; numbers that are not finite are found in the observations."""
+    """Ignore MuJoCo's warnings, which would fill the terminal and MUJOCO_LOG.TXT."""
     import mujoco  # not for each start of the program
 
     mujoco.set_mju_user_warning(lambda message: None)
@@ -210,8 +209,7 @@ def probe(task: type[GymnasiumTask]) -> None:
 def _try_out(
     task: type[GymnasiumTask], environment: gymnasium.Env, own: Mapping[str, Any]
 ) -> tuple[int, tuple[int, str] | None, tuple[dict[str, Any], tuple[int, ...]]]:
-    """Check the spaces, and run some episodes: numbers of an observation, declared length of an
-    episode, and what was found. Raises EnvironmentLoadError."""
+    """An observation's numbers, an episode's declared length, findings of random episodes."""
     observed = environment.observation_space
     try:
         actions.check_actions(task.label(), environment.action_space)
@@ -234,8 +232,7 @@ def _try_out(
 
 
 def _set_names(task: type[GymnasiumTask], space: spaces.Space) -> str:
-    """Set what the file of an id of Gymnasium's own says; return why its names do not fit, empty
-    if they do or there is none."""
+    """Set the names of Gymnasium's own environment; return why they do not fit, or nothing."""
     names = names_of(task.gymnasium_id) if is_by_id(task) else None
     if names is None:
         return ""

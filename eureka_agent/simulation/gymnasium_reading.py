@@ -79,8 +79,7 @@ def random_episodes(
 def declared_length(
     environment: gymnasium.Env, registered: gymnasium.envs.registration.EnvSpec | None
 ) -> tuple[int, str] | None:
-    """The shortest declared limit of an episode in steps, else its attribute `max_steps`, as
-    MiniGrid's have; and its origin."""
+    """The shortest declared limit of an episode, else its attribute `max_steps`; its origin."""
     declared = [
         (layer._max_episode_steps, "from its wrapper TimeLimit")
         for layer in layers(environment)
@@ -97,8 +96,7 @@ def declared_length(
 
 
 def episode_length(declared: tuple[int, str] | None, seen: Sequence[int]) -> tuple[int, str]:
-    """Steps of an episode, and their origin: declared, counted in the episodes that it truncated
-    itself after as many steps as `seen`, or guessed."""
+    """Steps of an episode and their origin: declared, counted in truncations `seen`, guessed."""
     shortest, longest = min(seen, default=0), max(seen, default=0)
     if len(seen) >= _EQUAL_EPISODES and shortest == longest:
         sooner = f", sooner than the {declared[0]} steps {declared[1]}" if declared else ""

@@ -192,8 +192,7 @@ def _channel(path: Path, leaf: spaces.Space, described: Mapping[str, Variable]) 
 
 
 def _leaves(space: spaces.Space, path: Path = ()) -> Iterator[tuple[Path, spaces.Space]]:
-    """Spaces within Dicts, with their keys, in Gymnasium's order of flattening; without those that
-    have no numbers, such as sensors that a robot lacks, and texts."""
+    """Spaces within Dicts with their keys, in Gymnasium's order; without texts and empty ones."""
     if isinstance(space, spaces.Dict):
         for key, inner in space.spaces.items():
             yield from _leaves(inner, (*path, key))

@@ -261,15 +261,13 @@ def made_class(
     doc: str | None,
     sizes: Mapping[str, Any],
 ) -> type[GymnasiumTask]:
-    """The class behind a function that makes the environment. Raises EnvironmentLoadError. `sizes`:
-    `max_episode_length` and `control_dt`, where they are given."""
+    """The class behind a function that makes the environment. Raises EnvironmentLoadError."""
     own = {"make_environment": staticmethod(make), "described_entries": tuple(described)}
     return type(name, (GymnasiumTask,), {**own, "__doc__": doc, **sizes})
 
 
 def fingerprint(task: type[GymnasiumTask]) -> str:
-    """SHA-256 of the id, Gymnasium's version, the names, and the source of a class imported by
-    module name."""
+    """SHA-256 of id, version, names, and the source of a class imported by module name."""
     digest = hashlib.sha256(f"{task.gymnasium_id}\0{gymnasium.__version__}".encode())
     if task._names is not None:
         digest.update(f"\0{task._names.digest}".encode())

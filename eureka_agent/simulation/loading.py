@@ -135,7 +135,9 @@ def _load_folder(reference: str) -> LoadedEnvironment:
     with user_code(folder, "reading the environment's class"):
         environment_class = _environment_class(module, folder)
         check_class(environment_class)
-    tasks, rewards = ({}, {}) if task_files(folder) else _tasks_of_file(module, environment_class)
+    tasks, rewards = ({}, {}) if task_files(folder) else environment_class.own_tasks()
+    if isinstance(own := getattr(module, "task", None), Task):
+        tasks, rewards = dict.fromkeys(tasks, own), {}  # of an env.py with `make`
     tasks = tasks or _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
     fingerprint = fingerprint_of(folder_files(folder))
     return LoadedEnvironment(
@@ -246,15 +248,6 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
         f"expected one subclass of VecTask in {path!r}, found {found}",
         "write `ENVIRONMENT = <class>` below them" if own else hint,
     )
-
-
-def _tasks_of_file(
-    module: ModuleType, cls: type[VecTask]
-) -> tuple[dict[str, Task], dict[str, str]]:
-    """The `task` of an env.py with `make`, else the environment's own task and baselines."""
-    tasks, rewards = cls.own_tasks()
-    task = getattr(module, "task", None)
-    return (dict.fromkeys(tasks, task), {}) if isinstance(task, Task) else (tasks, rewards)
 
 
 def _load_tasks(package: str, folder: Path, default: object) -> dict[str, Task]:

@@ -195,8 +195,7 @@ class MujocoLookups(ABC):
         return FreeJoint(self, int(position), int(velocity))
 
     def actuator(self, names: Names) -> Actuator:
-        """Actuators by name, with readable and writable controls: one each, or as many as the
-        actuator has inputs."""
+        """Actuators with readable and writable controls, one for each input."""
         columns: list[int] = []
         for name, actuator in find(self.model, "actuator", names).items():
             controls = controls_of(self.model, actuator).values()

@@ -45,8 +45,7 @@ def find(model: mujoco.MjModel, kind: Kind, names: Names) -> dict[str, int]:
 
 
 def find_geoms(model: mujoco.MjModel, names: Names) -> dict[str, tuple[Kind, tuple[int, ...]]]:
-    """Kinds of named geoms or bodies, and their geoms' ids; of one name the geom. Raises
-    EnvironmentLoadError."""
+    """Kinds of named geoms or bodies, and their geoms' ids. Raises EnvironmentLoadError."""
     known: dict[str, tuple[Kind, tuple[int, ...]]] = {
         name: ("body", geoms_of(model, body)) for name, body in ids_by_name(model, "body").items()
     }

@@ -153,15 +153,12 @@ class MujocoTask(MujocoLookups, VecTask):
             fields = self._scaling.fields(self.model, self.parameter_values, env_ids)
             self.physics.change_model(env_ids, fields)
 
-    def _push(self) -> None:
+    def simulate(self) -> None:
         rows = self._row_parameters
         if self._pusher is not None and rows.are_drawn:
             impulse = self.parameter_values[self._pusher.name]
             applied = self.physics.xfrc_applied
             self._pusher.write(applied, impulse, rows.chances, self.progress_buf)
-
-    def simulate(self) -> None:
-        self._push()
         self.unstable = self.physics.step(self.active_rows, self.skipped_rows)
         self._refresh(slice(None))
 

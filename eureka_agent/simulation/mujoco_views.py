@@ -45,16 +45,14 @@ class Columns:
             self.of(tensor).copy_(values)
 
     def write(self, tensor: Tensor, env_ids: Tensor, values: Tensor | None) -> None:
-        """Set these columns in the rows `env_ids` (int64), unless there are no values; values may
-        be broadcast."""
+        """Set these columns in the rows `env_ids` (int64), if there are values."""
         if values is not None:
             values = values if self._single is None else values.unsqueeze(-1)
             tensor[env_ids.unsqueeze(-1), self._index] = values.to(tensor)
 
 
 class View:
-    """Base of views. A task that nobody has any more is freed at once, with its hundreds of MB of
-    simulations, not when the garbage collector comes to look for cycles."""
+    """Base of views, which keep no task alive: it is freed at once, without a cycle."""
 
     def __init__(self, state: MujocoLookups) -> None:
         self._state: MujocoLookups = weakref.proxy(state)
@@ -80,8 +78,7 @@ class Joint(View):
 
     @property
     def velocity(self) -> Tensor:
-        """Velocity in rad/s or m/s, float32. Shape: (num_envs,) or (num_envs, n); for a ball joint
-        (num_envs, 3), for a free one (num_envs, 6)."""
+        """In rad/s or m/s. Shape: (num_envs[, n]); of a ball joint (…, 3), of a free one (…, 6)."""
         return self._velocities.of(self._state.joint_velocities)
 
     @property

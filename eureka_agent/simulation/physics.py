@@ -32,18 +32,14 @@ _NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE
 
 
 class Physics(ABC):
-    """`num_envs` simulations of one model; its tensors are live views, first by simulation."""
+    """`num_envs` simulations of one model. Its tensors are live views of MuJoCo's shapes behind one
+    by simulation."""
 
     qpos: Tensor
-    """Shape: (num_envs, nq)."""
     qvel: Tensor
-    """Shape: (num_envs, nv)."""
     ctrl: Tensor
-    """Shape: (num_envs, nu)."""
     mocap_pos: Tensor
-    """Shape: (num_envs, nmocap, 3)."""
     mocap_quat: Tensor
-    """Shape: (num_envs, nmocap, 4)."""
     xfrc_applied: Tensor
     """Forces and torques on bodies, world. Shape: (num_envs, nbody, 6)."""
     has_models_of_rows: ClassVar[bool] = False

@@ -171,8 +171,7 @@ class RowParameters:
         self._past_actions.index_fill_(0, env_ids, 0.0)
 
     def delayed(self, actions: Tensor) -> Tensor:
-        """Actions that arrive in this step; those before an episode are 0. Shape of both:
-        (num_envs, num_actions)."""
+        """Actions that arrive in this step, 0 before an episode. Shape: (num_envs, num_actions)."""
         if not (self._delays and self.are_drawn):
             return actions
         self._past_actions = torch.cat((actions.unsqueeze(1), self._past_actions[:, :-1]), dim=1)

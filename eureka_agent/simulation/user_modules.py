@@ -20,7 +20,6 @@ from types import FrameType, ModuleType
 from eureka_agent.environment_files import source_folders
 from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.invocation import command
-from eureka_agent.libraries import mujoco_mismatch
 
 _LOOKS = 10
 """Clock readings until a limit is over."""
@@ -89,8 +88,7 @@ _MOST_CHARACTERS = 1000
 
 
 def import_folder(folder: Path) -> str:
-    """Make `folder`, and what it shares with those beside it, importable as a new package, for
-    relative imports too; return its name."""
+    """Make `folder`, and what it shares, importable as a new package; return its name."""
     package = f"{_PREFIX}_{next(_LOADED)}"
     module = ModuleType(package)
     module.__path__ = [str(each) for each in source_folders(folder)]
@@ -109,8 +107,7 @@ def import_file(package: str, folder: Path, path: Path) -> ModuleType:
 
 
 def read_source(path: Path) -> str:
-    """Text of a Python file. Raises EnvironmentLoadError for one that does not decode; Python would
-    not name it."""
+    """Text of a Python file. Raises EnvironmentLoadError, with its name, if it does not decode."""
     try:
         text = importlib.util.decode_source(path.read_bytes())
         fault = "it holds null bytes" if "\0" in text else ""
@@ -160,14 +157,7 @@ def third_party_code(
     except BaseException as error:  # whatever a third party's code raises
         if isinstance(error, (EurekaError, *passing)):
             raise
-        frames = _frames(error)
-        for module, place in reversed(frames):
-            if mismatch := mujoco_mismatch(module):
-                raise EnvironmentLoadError(
-                    f"the package {module!r} failed {when}: {place}{describe_error(error)}",
-                    f"{mismatch}, which eureka_agent does not run on",
-                ) from None
-        owner, place = _to_blame(frames, package)
+        owner, place = _to_blame(_frames(error), package)
         what = f"{place}{describe_error(error)}"
         if not owner.startswith(_PREFIX):
             raise EnvironmentLoadError(

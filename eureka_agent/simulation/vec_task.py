@@ -199,8 +199,7 @@ class VecTask(ABC):
         return self.progress_buf >= self.max_episode_length
 
     def draw(self, row: int) -> Drawing:
-        """A plain drawing of the row's state, for videos; environments with a renderer need
-        none."""
+        """A plain drawing of the row's state, for videos, unless a renderer makes them."""
         raise NotImplementedError(f"{type(self).__name__} has no `draw`")
 
     def parameters_changed(self, env_ids: Tensor) -> None:  # noqa: B027

@@ -218,8 +218,7 @@ def check_rows(
 
 
 def place_of_value(cls: type[VecTask], name: str) -> str:
-    """`"<file>, line <n>: "` of the line that names a variable in the method that computes it; for
-    observations, and where the source does not show it, of the method."""
+    """Place of the line that names a variable where it is computed; else of the method."""
     method = "compute_observations" if name == OBSERVATIONS else "compute_variables"
     owner = next((each for each in own_classes(cls) if method in vars(each)), None)
     try:

@@ -291,8 +291,7 @@ class _Pass:
             self._recorded_fitness.append(fitness[:, : self._recorded_rows])
 
     def _check_fitness(self, fitness: Tensor, share: _Share, begin: int) -> None:
-        """Raise EnvironmentFaultError for a fitness of a sound state that is not finite. `fitness`:
-        from step `begin` on, shape (steps, episodes)."""
+        """Raise EnvironmentFaultError for a fitness that is not finite on a sound state."""
         broken = ~fitness.isfinite() & ~self._spoiled[share.rows]
         if isinstance(self._task.fitness, WrittenFitnessFunction) or not bool(broken.any()):
             return

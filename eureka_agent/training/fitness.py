@@ -110,8 +110,7 @@ def with_written_fitness(
     fitness: WrittenFitness,
     load: Loader = load_here,
 ) -> LoadedEnvironment:
-    """The environment with one task, whose metric is the written fitness. `load` runs the source.
-    Raises EnvironmentLoadError for a missing task, WrittenFitnessError."""
+    """The environment with a task measured by a written fitness; `load` runs the source."""
     name, task = loaded.task(task_name)
     found = loaded.environment_class
     load = partial(load, constants=found.constants, quaternion_order=found.quaternion_order)

@@ -42,8 +42,7 @@ class CheckpointKeeper:
         """Iterations added so far."""
         self.records: list[CheckpointRecord] = []
         self.policies: dict[int, dict[str, Tensor]] = {}
-        """Policies of the checkpoints with the highest fitness, by checkpoint index. Of equal ones,
-        or ones without fitness, the later counts as better."""
+        """Policies of the best checkpoints by index; of equal ones the later counts as better."""
 
     @property
     def best(self) -> int:

@@ -129,8 +129,7 @@ def activate_(activation: Activation, value: Tensor) -> Tensor:
 
 
 def _times_slope_(activation: Activation, gradient: Tensor, output: Tensor) -> Tensor:
-    """Multiply the gradient by the activation's slope, in place: 1 + min(output, 0) for ELU (faster
-    than torch's `elu_backward`), 1 − output² for tanh."""
+    """Multiply by the slope, in place: 1 + min(output, 0) for ELU, 1 - output² for tanh."""
     if activation == "elu":
         return gradient.addcmul_(gradient, output.clamp(max=0.0))
     return torch.ops.aten.tanh_backward.grad_input(gradient, output, grad_input=gradient)
@@ -228,8 +227,7 @@ class StackedNetworks:
         self._ranges: dict[tuple[int, int], MemberNetworks] = {}
 
     def initialize(self, member: int, seed: int, distribution_parameter: float) -> None:
-        """Draw a member's parameters on the CPU: orthogonal weights, zero biases, a small policy
-        head; `distribution_parameter` for all of the distribution's own."""
+        """Draw a member's parameters on the CPU: orthogonal weights, zero biases, a small head."""
         generator = torch.Generator().manual_seed(seed)
         self.parameters[member] = 0.0
         named = self._named(self.parameters)

@@ -200,8 +200,7 @@ class ActingPolicies:
         self._taken_from = taken_from.to(env.device)
 
     def act(self, observations: Tensor, acting: Collection[int]) -> Tensor:
-        """Actions of all rows, shape (num_envs, num_actions); only those of the policies `acting`,
-        by their place, are new."""
+        """Actions, shape (num_envs, num_actions); only those of the policies `acting` are new."""
         for number in acting:
             outputs = self._policies[number].outputs(observations[self._rows[number]])
             self._outputs[self._places[number]] = outputs

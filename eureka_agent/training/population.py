@@ -66,8 +66,7 @@ class StackedMembers:
         self._permutations = torch.arange(rows, device=device).repeat(members, settings.epochs, 1)
 
     def start(self, member: int, seed: int, parameters: Distribution = DEFAULTS) -> None:
-        """Initialise one member for a new training with this seed, and with this distribution of
-        the environment's parameters."""
+        """Initialise one member for a new training with this seed and these parameters."""
         generator = self._generators[member].manual_seed(seed)
         self.networks.initialize(member, seed, self.distribution.initial_parameter(self._settings))
         self._reset(member)

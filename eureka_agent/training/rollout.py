@@ -22,32 +22,30 @@ from eureka_agent.training.networks import MemberNetworks, ObservationStatistics
 
 @dataclass
 class Rollout:
-    """One iteration of the leading members, as views of buffers that the next one overwrites."""
+    """One iteration of the leading members, as views of buffers that the next one overwrites.
+    Shapes begin with (members, steps, num_envs), where nothing else is said."""
 
     observations: Tensor
-    """Shape: (members, steps, num_envs, num_observations), not normalised."""
+    """(…, num_observations), not normalised, as are the next but one and two."""
     normalized: Tensor
     """Normalised, with a last column of ones."""
     final_observations: Tensor
-    """States reached, before any reset; same shape, not normalised."""
+    """States reached, before any reset."""
     last_observations: Tensor
-    """Start of the next iteration. Shape: (members, num_envs, num_observations), not normalised."""
+    """Start of the next iteration. Shape: (members, num_envs, num_observations)."""
     outputs: Tensor
-    """Shape: (members, steps, num_envs, num_outputs)."""
     actions: Tensor
-    """Sampled, before clipping. Shape: (members, steps, num_envs, num_actions)."""
+    """Sampled, before clipping."""
     noise: Tensor
-    """Unscaled noise of the actions. Shape: (members, steps, num_envs, num_outputs)."""
+    """Unscaled noise of the actions. Shape: (…, num_outputs)."""
     terminated: Tensor
-    """Shape: (members, steps, num_envs), bool."""
     truncated: Tensor
-    """Shape: (members, steps, num_envs), bool."""
     causes: dict[str, Tensor]
-    """Termination causes and the time-out, shape (members, steps, num_envs), bool."""
+    """Termination causes and the time-out, bool."""
     progress: Tensor
     """Each episode's control steps before the first step. Shape: (members, num_envs), int64."""
     arguments: dict[str, Tensor]
-    """Arguments of rewards and fitness. Shape: (members, steps, num_envs, *variable.shape)."""
+    """Arguments of rewards and fitness. Shape: (…, *variable.shape)."""
 
 
 class RolloutCollector:

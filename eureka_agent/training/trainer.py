@@ -59,7 +59,7 @@ class MemberFinished:
 
     @property
     def policy(self) -> dict[str, Tensor]:
-        """Policy of the checkpoint that the outcome names."""
+        """Of the best checkpoint."""
         return self.policies[self.outcome.best_checkpoint]
 
 
@@ -293,8 +293,7 @@ class Trainer:
         self._population.clear(slot)
 
     def _fitness_of(self, rollout: Rollout, failures: dict[int, Failure]) -> Tensor:
-        """Fitness per step, shape (members, steps, num_envs). A written fitness that fails fails
-        the member; the task's own raises EnvironmentFaultError."""
+        """Fitness per step, shape (members, steps, num_envs); a written one may fail its member."""
         values = {name: rollout.arguments[name].flatten(0, 2) for name in self._fitness.arguments}
         members, *shape = rollout.terminated.shape
         # Members in one call could lie in other SIMD lanes than by themselves, where some functions

@@ -239,8 +239,7 @@ class _Checks:
         tolerances: Tensor,
         where: str = "",
     ) -> None:
-        """Compare batches of these rows with the `total` of all rows at once. `tolerances`: by
-        row."""
+        """Compare batches of these rows with all rows at once. `tolerances`: by row."""
         for rows in batches:
             size, part = len(rows), {name: value[rows] for name, value in values.items()}
             try:

@@ -106,8 +106,7 @@ MOST_RECORDED_BYTES = 256 << 20
 def evaluate(
     command: Evaluate, loaded: LoadedEnvironment, task: Task, device: str, folder: Path
 ) -> list[File | Evaluated]:
-    """Score policies without noise, in few passes: trajectories, then scores or faults. After an
-    unforeseen error, which is raised, the driver sends the policies one by one."""
+    """Score policies without noise, in few passes: trajectories, then scores or faults."""
     cls = loaded.environment_class
     requests: dict[int, PolicyRequest] = {}
     """Requests by their place in the command."""

@@ -53,8 +53,7 @@ class ExtremeStates:
         return ExtremeStates(values, self.labels + other.labels, self.beyond + other.beyond)
 
     def batches(self, usual: int) -> Iterator[Tensor]:
-        """Rows of batches: some of each extreme after a usual one, and one before. `usual`: number
-        of the rows before these."""
+        """Rows of batches with some of each extreme, after `usual` rows."""
         for label in dict.fromkeys(self.labels):
             rows = [usual + row for row, each in enumerate(self.labels) if each == label]
             yield torch.tensor([rows[0], 0, usual // 2, usual - 1])
@@ -182,8 +181,7 @@ class _Quantities:
     def moved(
         self, value: Tensor, group: Group, base: Mapping[str, Tensor], limits: tuple[float, float]
     ) -> State:
-        """Set the first of a group to a value; the others, and the earlier values of a window, keep
-        their difference to it."""
+        """Set the first of a group to a value; the others keep their difference to it."""
         first = self.newest(group[0], base)
         return {
             name: (self._beside(value, name) + (base[name] - self._beside(first, name))).clamp(

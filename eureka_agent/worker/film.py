@@ -118,8 +118,7 @@ def scenes(
 
 
 def shown_steps(steps: int, control_dt: float) -> Iterator[int]:
-    """Steps of a video's pictures, `RATE` a second, from 0 to `steps` and on for
-    `HELD_SECONDS`."""
+    """Steps of a video's pictures, `RATE` a second; the last one for `HELD_SECONDS`."""
     pictures = math.ceil(steps * control_dt * RATE - 1e-9)
     for picture in range(pictures):
         yield min(steps, round(picture / (RATE * control_dt)))

@@ -49,8 +49,7 @@ class FilmJob:
     """One video. Policies play without their rewards."""
 
     def __init__(self, command: Film, loaded: LoadedEnvironment, task: Task, folder: Path) -> None:
-        """`folder`: of the policies' files. Raises RenderingError for an environment that cannot
-        be drawn, and the errors of an evaluation for a policy."""
+        """`folder`: of the policies' files. Raises RenderingError, and errors of an evaluation."""
         self._command = command
         self._loaded = drawable(loaded)
         self._class = self._loaded.environment_class
@@ -61,8 +60,7 @@ class FilmJob:
 
     @torch.inference_mode()
     def run(self) -> list[File | Filmed]:
-        """Make the video: its files, then `Filmed`. Raises RenderingError, and the errors of an
-        evaluation."""
+        """Make the video: its files, then `Filmed`. Raises as `__init__`."""
         command, job = self._command, self._command.job
         shown = self._play()
         unit = "" if self._task.fitness_unit == "1" else self._task.fitness_unit

@@ -166,8 +166,7 @@ def line_of_first_broken(reward: RewardFunction, values: Mapping[str, Tensor]) -
 def line_that_mixes(
     reward: RewardFunction, values: Mapping[str, Tensor], rows: Tensor
 ) -> int | None:
-    """The first line after which a local tensor of a batch of `rows` (int64) is not that of all
-    rows at once; None if there is none."""
+    """The first line after which a batch of `rows` (int64) differs from all rows at once."""
 
     def steps(values: Mapping[str, Tensor]) -> list[tuple[int, dict[str, Tensor]]]:
         found: list[tuple[int, dict[str, Tensor]]] = []

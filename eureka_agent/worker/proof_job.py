@@ -89,8 +89,7 @@ class RewardedEnvironment:
 
 
 class RewardedVecEnv(VecEnv):
-    """The environments of a `RewardedEnvironment` on the CPU, without attributes, methods and
-    wrappers of single ones, of which the library's PPO needs none."""
+    """A `RewardedEnvironment` with what the library's PPO needs, on the CPU."""
 
     def __init__(self, rewarded: RewardedEnvironment) -> None:
         environment = rewarded.environment
@@ -141,8 +140,7 @@ class RewardedVecEnv(VecEnv):
 
 
 def made(environment: VecNormalize, settings: TrainingSettings, seed: int, **changes: Any) -> PPO:
-    """Its learner: of the settings it has the environments, networks, discount and first action
-    noise. `changes`: other arguments of its own."""
+    """Its learner, with our environments, networks, discount and first action noise."""
     sizes = list(settings.hidden_sizes)
     values = {
         "n_steps": max(1, ROLLOUT // environment.num_envs),

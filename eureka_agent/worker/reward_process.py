@@ -58,8 +58,7 @@ class Answer(Record):
 
     code: Literal["loaded", "called", "load", "raised", "contract"]
     names: tuple[str, ...] = ()
-    """The reward's arguments, or its components, whose values are in the shared memory after the
-    total."""
+    """The reward's arguments, or its components, whose values follow the total."""
     message: str = ""
     hint: str = ""
 
@@ -82,8 +81,7 @@ def send_call(channel: socket.socket, rows: int) -> None:
 def receive(
     channel: socket.socket, timeout_s: float | None = None, most: int | None = None
 ) -> bytes:
-    """Read the next message by the deadline. Raises TimeoutError, NoAnswerError where the other end
-    is closed, and ValueError for more than `most` bytes."""
+    """Read a message. Raises TimeoutError, NoAnswerError, ValueError beyond `most` bytes."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, deadline))
     if most is not None and length > most:

@@ -38,8 +38,7 @@ class StoredSteps:
     episodes: tuple[tuple[tuple[str, int], ...], ...]
     """Name and length of every episode, by file."""
     credit: StoredCredit | None = None
-    """None where it was not wanted, without episodes, or where one lacks fitness or
-    observations."""
+    """None where it was not wanted, or an episode lacks fitness or observations."""
 
     def returns(self, totals: Tensor) -> tuple[dict[str, float | None], ...]:
         """Sums of the totals over episodes, by file. `totals`: shape (steps,)."""
@@ -147,8 +146,7 @@ class Scorer:
     def _credits(
         self, rewards: Sequence[RewardSpecification], stored: StoredSteps, timeout_s: float
     ) -> Credits:
-        """Credit of rewards in one fork; of each in its own where that comes to no end, since any
-        of them may be to blame."""
+        """Credit of rewards in one fork; of each in its own if that comes to no end."""
 
         def measure() -> bytes:
             return _CREDITS.dump_json(tuple(self._credit(each, stored) for each in rewards))
@@ -176,8 +174,7 @@ class Scorer:
         return stored.credit.of(totals.double().numpy())
 
     def _steps(self, command: ScoreTransitions | GiveCredit) -> StoredSteps:
-        """Steps of the command's files, read once. Files that nothing names any more are
-        deleted."""
+        """Steps of the command's files, read once; files without a reader are deleted."""
         names, stored = self._stored.get(command.type, ((), StoredSteps({}, ())))
         if names != command.transitions:
             files = [load_trajectories(self._folder / name) for name in command.transitions]

@@ -122,8 +122,7 @@ class Worker:
         job: str | None,
         opening: bool = False,
     ) -> _Answers:
-        """Send the events and files that work gives, or a fault. `opening`: a load error then
-        blames no environment."""
+        """Send the events and files, or a fault. `opening`: a load error blames no environment."""
         answers: _Answers
         try:
             answers = list(work())

@@ -35,7 +35,7 @@ def test_conforms(name: str, task: str) -> None:
     # MuJoCo's physics are checked there; the others run on a GPU
     found = load_environment(name).environment_class
     of_parameters = 1 if found.parameters else 0
-    assert len(results) == 33 + of_parameters
+    assert len(results) == 28 + of_parameters
 
 
 @pytest.mark.parametrize(("name", "task"), TASKS)

@@ -60,8 +60,6 @@ def kind_at(environment: Any, column: int, row: int) -> int:
     return int(environment.cells[0, cell(environment, column, row)])
 
 
-
-
 def act(environment: Any, *choices: int) -> dict[str, Any]:
     """Variables after the choices; without resets."""
     transition = None

@@ -13,7 +13,6 @@ import pytest
 import torch
 from faulty_environments import table
 
-from eureka_agent import libraries
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.loading import describe, load_environment
 from eureka_agent.training.conformance import check_environment
@@ -209,21 +208,6 @@ def test_a_fault_of_a_package_is_told_as_its_own(package: Path, tmp_path: Path) 
         match=rf"'mouse_package' failed in a step: {file}, line {LINE}: IndexError: index 7",
     ):
         environment.advance(torch.zeros(2, 1))
-
-
-def test_a_package_that_needs_another_mujoco_says_which(
-    package: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = {"mouse_package": ("1.5.2", "3.3.7")}
-    monkeypatch.setattr(libraries, "BROKEN_BY_MUJOCO_4", known)
-    versions = {"mouse_package": "1.5.2", "mujoco": "4.0.0"}
-    monkeypatch.setattr(libraries, "version", versions.__getitem__)
-    with pytest.raises(EnvironmentLoadError, match="IndexError: index 8") as error:
-        load_environment("gymnasium:mouse_package.mazes:Fragile-v0")
-    told = "mouse_package 1.5.2 fails under mujoco 4.0.0; it works with mujoco 3.3.7"
-    assert told in error.value.hint
-    versions["mouse_package"] = "1.6.0"
-    assert libraries.mujoco_mismatch("mouse_package") == ""
 
 
 NOT_MADE = table(r"""

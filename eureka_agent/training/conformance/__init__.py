@@ -18,7 +18,7 @@ from eureka_agent.simulation.user_modules import (
     error_place,
     time_limit,
 )
-from eureka_agent.training.conformance import checks, declarations, rows, training
+from eureka_agent.training.conformance import checks, rows, training
 from eureka_agent.training.conformance.checks import (
     Nonconforming,
     NotApplicable,
@@ -38,7 +38,7 @@ Check = Callable[[Subject], Iterable[Finding] | None]
 
 _MADE, _VARIABLES, _FITNESS = "can be made", "variables after a reset", "fitness"
 _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
-    ("names", declarations.hooks),
+    ("names", training.hooks),
     ("observations after a reset", checks.observations_after_reset),
     ("observation columns", checks.written_columns),
     (_VARIABLES, checks.variables_after_reset),
@@ -52,23 +52,19 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("same seed, same trajectory", rows.same_seed),
     ("episodes begin anew", rows.begun_anew),
     ("rows are independent", rows.row_independence),
-    ("moving actions", rows.moving_actions),
     ("rows are restored", rows.restored_rows),
-    ("state in tensors", checks.state_in_tensors),
     ("parameters", rows.parameters),
     ("resets on a GPU", rows.masked_resets),
-    ("steps on a GPU", declarations.no_values),
-    ("copies to a GPU", declarations.no_copies_to_the_gpu),
-    ("physics", declarations.mujoco_speed),
-    ("episode", declarations.episode),
+    ("steps on a GPU", training.no_values),
+    ("physics", training.mujoco_speed),
+    ("episode", training.episode),
 )
 _OF_A_TASK: tuple[tuple[str, Check], ...] = (
     (_FITNESS, training.fitness),
     ("human reward", training.human_reward),
     ("sparse reward", training.sparse_reward),
-    ("baselines", declarations.baselines),
-    ("torch alone", declarations.numpy_in_rewards),
-    ("task", declarations.settings),
+    ("baselines", training.baselines),
+    ("task", training.settings),
 )
 _NEEDED = {"variables after a step": _VARIABLES, "sparse reward": _FITNESS, "task": _FITNESS}
 """Checks that would repeat the finding of another one."""
@@ -163,7 +159,6 @@ class _Checking:
             ("a brief training", partial(training.brief_training, seen=seen, seconds=seconds)),
             ("moving observations", partial(training.moving_columns, seen=seen)),
             ("fitness tells apart", partial(training.fitness_tells_apart, seen=seen)),
-            ("stable physics", partial(training.stable_physics, seen=seen)),
         )
 
     def _run(self, chosen: Iterable[tuple[str, Check]], subject: Subject) -> Iterator[CheckResult]:

@@ -5,13 +5,12 @@ sees."""
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-import numpy
 import torch
 from torch import Tensor
 
@@ -31,13 +30,10 @@ BEYOND_RANGE = 1e6
 """Multiple of a declared range from which a state is not physical."""
 LONGEST = 500
 """Most steps in which a state can grow."""
-_STORED_STEPS = 40
-_BASE_ATTRIBUTES = frozenset(("active_rows", "skipped_rows", "extras", "random", "resets_by_mask"))
 
 
 class Nonconforming(Exception):
-    """An error that a check found; `raised`: as an exception of the environment's code. An empty
-    `expected` stands for the check's docstring."""
+    """An error that a check found; `raised`: as an exception of the environment's code."""
 
     def __init__(self, expected: str, actual: str, hint: str, raised: bool = False) -> None:
         super().__init__(expected)
@@ -252,60 +248,6 @@ def reset_state(subject: Subject) -> None:
             f"it changed {', '.join(changed)} of other rows",
             "write reset_idx with env_ids as index: `self.state[env_ids] = …`",
         )
-
-
-def state_in_tensors(subject: Subject) -> Iterator[Remark]:
-    """Tensors with a row per environment hold all that a step changes, as a resume needs."""
-    environment = subject.make()
-    if not environment.restorable:
-        raise NotApplicable
-    environment.tell_rows_from_constants(subject.make(ROWS + 1))
-    before = _attributes(environment)
-    for _ in run(environment, actions_for(environment, _STORED_STEPS, seed=9)):
-        pass
-    after = _attributes(environment)
-    changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
-    if changed:
-        names = ", ".join(
-            f"self.{name} ({type(vars(environment).get(name)).__name__})" for name in changed[:8]
-        )
-        yield Remark(
-            "nothing else changes while it is stepped",
-            f"{names}: not saved with a row, nor given back to it",
-            "keep one tensor row for each environment, add it to row_tensors(), or write"
-            " `restorable = False` in the class",
-        )
-
-
-def _attributes(environment: VecTask) -> dict[str, object]:
-    """Attributes outside a row's state, in a comparable form."""
-    # a subclass may give row tensors under other names
-    rows = {**environment.row_tensors(), **VecTask.row_tensors(environment)}
-    held = frozenset(map(id, rows.values()))
-    return {
-        name: _comparable(value, held)
-        for name, value in vars(environment).items()
-        if name not in rows and name not in _BASE_ATTRIBUTES and not name.startswith("__")
-    }
-
-
-def _comparable(value: object, held: frozenset[int], depth: int = 4) -> object:
-    """A plain value, equal for equal content; a type's name for any other object. `held`: ids of
-    the row tensors, which may stand in a dict or list."""
-    if isinstance(value, Tensor):
-        # a view of a row's state, such as a named sensor, belongs to that state
-        rows = id(value) in held or value._base is not None or value.is_inference()
-        return "tensor" if rows else (tuple(value.shape), value.tolist())
-    if isinstance(value, numpy.ndarray):
-        own = value.base is None and value.dtype != object
-        return (value.shape, value.tolist()) if own else "array"
-    if depth and isinstance(value, (list, tuple, deque)):
-        return [_comparable(each, held, depth - 1) for each in value]
-    if depth and isinstance(value, dict):
-        return {repr(key): _comparable(each, held, depth - 1) for key, each in value.items()}
-    if isinstance(value, (bool, int, float, str, bytes, type(None), set, frozenset, numpy.generic)):
-        return repr(value)
-    return type(value).__name__
 
 
 # ── helpers ───────────────────────────────────────────────────────────────────────────────────────

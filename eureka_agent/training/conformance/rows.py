@@ -12,14 +12,11 @@ from torch import Tensor
 from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import PREVIOUS_PREFIX, WINDOW_SUFFIX
 from eureka_agent.training.conformance.checks import (
-    RANDOM_STEPS,
     ROWS,
     Nonconforming,
     NotApplicable,
     Note,
-    Remark,
     Subject,
 )
 from eureka_agent.training.environment_faults import OBSERVATIONS
@@ -30,8 +27,6 @@ _STEPS_BEFORE = 40
 _PARAMETER_STEPS = 130
 """A push that comes every 2 s falls among them in some row."""
 _SHORT_EPISODE = 9
-_MOST_MOVED = 64
-"""Actions that are tried one by one."""
 _SHOWN = 8
 _REST_OF_STATE = (
     "add the tensors that hold the rest of the state to row_tensors, or set `restorable = False` in"
@@ -48,8 +43,7 @@ def _difference(
     words: tuple[str, str],
     pairs: Pairs = _ALL_ROWS,
 ) -> tuple[str, str]:
-    """Name of the first number that differs between rows of two states, beyond rounding, and both
-    values, each with its `words`; empty without one."""
+    """Name of the first number that differs beyond rounding, and both values in words; or empty."""
     for row, place in pairs:
         for name in states[0]:
             one, other = states[0][name][row].float(), states[1][name][place].float()
@@ -198,50 +192,6 @@ def row_independence(subject: Subject) -> None:
                 f"{text} in step {index}",
                 f"let no operation mix rows, and draw random numbers from {many.random_numbers}",
             )
-
-
-def moving_actions(subject: Subject) -> Iterator[Remark]:
-    """A change of any one action changes a variable, an observation or an end."""
-    size = min(subject.cls.num_actions, _MOST_MOVED)
-    rows = size * -(-ROWS // size)
-    usual, other = subject.make(rows), subject.make(rows)
-    column = torch.arange(rows) % size  # the one action in which a row differs from the usual one
-    actions = actions_for(usual, RANDOM_STEPS, seed=0)
-    changed = actions.clone()
-    drawn = actions_for(other, RANDOM_STEPS, seed=1)
-    changed[:, range(rows), column] = drawn[:, range(rows), column]
-    still = set(range(size))
-    for steps in zip(run(usual, actions), run(other, changed), strict=True):
-        before, after = ({**_numbers(step), "": step.terminated} for step in steps)
-        for name, value in before.items():
-            if name.removeprefix(PREVIOUS_PREFIX).removesuffix(WINDOW_SUFFIX) == "actions":
-                continue
-            mine, its = (each.reshape(rows, -1).cpu() for each in (value, after[name]))
-            differs = mine != its
-            for shown in ("actions", f"{PREVIOUS_PREFIX}actions"):  # a number shows the action
-                acted, changed_to = (
-                    step.values[shown].reshape(rows, -1).cpu()[range(rows), column].unsqueeze(1)
-                    for step in steps
-                )
-                differs &= ~((mine == acted) & (its == changed_to))
-            still -= {*column[differs.any(dim=1)].tolist()}
-        if not still:
-            break
-    for environment in (usual, other):
-        environment.close()
-    names = [
-        repr(f"{each.name}.{entry}" if entry else each.name)
-        for each in subject.cls.channels_of_action()
-        for entry in each.entries or ("",)
-    ]
-    for each in sorted(still):
-        yield Remark(
-            "",
-            f"the action {names[each] if names else f'in column {each}'} changes nothing in"
-            f" {RANDOM_STEPS} steps of random actions",
-            "see that the step uses it, and that its joint can move; leave this where it counts in"
-            " rare states alone",
-        )
 
 
 def restored_rows(subject: Subject) -> None:

@@ -1,5 +1,5 @@
-"""Checks of `eureka envs --check` on a task: its fitness and rewards, whole episodes and a brief
-training."""
+"""Checks of `eureka envs --check` on a task and on what its class declares: fitness and rewards, whole
+episodes and a brief training, misspelt names, missing baselines, settings, speed, GPUs."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import mujoco
 import torch
 from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings, parse_settings
-from eureka_agent.simulation.loading import RewardKind
-from eureka_agent.simulation.mujoco_task import UNSTABLE_PHYSICS
+from eureka_agent.simulation.class_checks import misspelling, misspelt
+from eureka_agent.simulation.loading import RewardKind, describe
+from eureka_agent.simulation.mujoco_task import MujocoTask, read_mjcf, substeps
 from eureka_agent.simulation.rollouts import as_choices, copied_variables
 from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
@@ -103,8 +105,6 @@ class Seen:
     steps: int = 0
     ended: int = 0
     """Episodes that ended before the time limit."""
-    unstable: int = 0
-    """Simulations that MuJoCo reset by itself."""
     trained_fitness: float = 0.0
     """Largest magnitude of an episode's fitness in a brief training."""
     low: dict[str, Tensor] = field(default_factory=dict)
@@ -114,8 +114,6 @@ class Seen:
     def add(self, transition: Transition) -> None:
         self.steps += len(transition.terminated)
         self.ended += int(transition.terminated.sum())
-        if UNSTABLE_PHYSICS in transition.causes:
-            self.unstable += int(transition.causes[UNSTABLE_PHYSICS].sum())
         self.add_values(OBSERVATIONS, transition.observations)
 
     def add_values(self, name: str, values: Tensor) -> None:
@@ -226,18 +224,6 @@ def moving_columns(subject: Subject, seen: Seen) -> Iterator[Remark]:
             )
 
 
-def stable_physics(subject: Subject, seen: Seen) -> Iterator[Remark]:
-    """MuJoCo need not reset a simulation whose state became NaN or huge."""
-    if seen.unstable:
-        yield Remark(
-            "no simulation that breaks",
-            f"{seen.unstable} in {seen.steps:,} steps of random and trained actions; the episodes"
-            f" end by {UNSTABLE_PHYSICS!r}",
-            "a smaller timestep, more armature or damping in the joints, and smaller forces keep"
-            " the model stable",
-        )
-
-
 def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
     """The fitness is not the same in all steps."""
     if "fitness" not in seen.low or bool(seen.low["fitness"] != seen.high["fitness"]):
@@ -253,3 +239,110 @@ def fitness_tells_apart(subject: Subject, seen: Seen) -> Iterator[Remark]:
         "compute it from its arguments; where no chance policy ever earns any of it, see whether it"
         " can be reached, or give it a slope",
     )
+
+
+_BASELINES: dict[RewardKind, str] = {
+    "human": "reports compare with no human reward, and the search with the sparse one alone",
+    "sparse": "reports cannot say what training on the metric itself gives",
+}
+"""What lacks without each."""
+_MANY_SUBSTEPS = 10
+_TOO_MANY_SUBSTEPS = 40
+_MUCH_MEMORY = 4_000_000
+"""Bytes."""
+
+
+def hooks(subject: Subject) -> None:
+    """No method or class attribute has almost the name of one that a subclass may define."""
+    for place, name, meant in misspelt(subject.cls):
+        raise Nonconforming(
+            f"{meant}, as the base class calls it",
+            f"{place}{misspelling(subject.cls, name, meant)}",
+            f"rename it to {meant!r}, or to something less alike",
+        )
+
+
+def baselines(subject: Subject) -> Iterator[Remark]:
+    """There is a human and a sparse reward to compare with."""
+    for kind, lost in _BASELINES.items() if subject.loaded.folder is not None else ():
+        if subject.loaded.reward_source(subject.task, kind) is None:
+            hint = f"write {getattr(subject.task, f'{kind}_reward')}, with a compute_reward in it"
+            yield Remark(f"a {kind} reward", f"there is none: {lost}", hint)
+
+
+def settings(subject: Subject) -> None:
+    """the task's settings can be read"""
+    describe(subject.loaded, subject.name)
+
+
+def episode(subject: Subject) -> Iterator[Remark | Note]:
+    """The length of an episode and the time of a step are declared, not guessed."""
+    cls = subject.cls
+    if not cls.episode_source:
+        raise NotApplicable
+    text = f"{cls.max_episode_length} steps of {cls.control_dt:g} s: {cls.episode_source}"
+    if "guessed" not in cls.episode_source:
+        yield Note(text)
+        return
+    yield Remark(
+        "max_episode_steps or a TimeLimit, and dt or metadata['render_fps'], tell of both",
+        text,
+        "set MAX_EPISODE_LENGTH (steps) and CONTROL_DT (seconds) beside make in env.py, or"
+        " max_episode_length and control_dt in the class",
+    )
+
+
+def mujoco_speed(subject: Subject) -> Iterator[Note | Remark]:
+    """The model's integrator, timestep and memory allow a fast training."""
+    cls = subject.cls
+    if not issubclass(cls, MujocoTask):
+        raise NotApplicable
+    environment = subject.make(1)
+    assert isinstance(environment, MujocoTask)
+    model = environment.model
+    integrator = mujoco.mjtIntegrator(model.opt.integrator).name.removeprefix("mjINT_")
+    count = substeps(cls, model)
+    text = (
+        f"integrator {integrator}, timestep {model.opt.timestep:g} s, {count} physics steps in a"
+        f" control step of {cls.control_dt:g} s"
+    )
+    if integrator == "RK4":
+        text += '; integrator="implicitfast" costs a quarter, and is stable at twice the timestep'
+    if count > _TOO_MANY_SUBSTEPS:
+        yield Remark(
+            f"at most {_TOO_MANY_SUBSTEPS} physics steps in a control step",
+            text,
+            f'timestep="{cls.control_dt / _MANY_SUBSTEPS:.3g}" takes {_MANY_SUBSTEPS} physics'
+            f" steps, a training {count / _MANY_SUBSTEPS:.0f} times fewer",
+        )
+    else:
+        yield Note(text)
+    if model.narena >= _MUCH_MEMORY and int(read_mjcf(environment).memory) < 0:
+        yield Remark(
+            "a <size memory> in the MJCF",
+            f"there is none: MuJoCo reserves {model.narena / 1e6:.0f} MB for each simulation, of"
+            " which a worker has hundreds",
+            'write <size memory="256K"/>, with room for the contacts that you expect',
+        )
+
+
+# ── on a GPU ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def no_values(subject: Subject) -> None:
+    """A step and its resets read no value of a tensor: torch's `meta` device has none."""
+    # a simulator of MJCF needs a real device
+    if "cuda" not in subject.cls.device_types or issubclass(subject.cls, MujocoTask):
+        raise NotApplicable
+    environment = subject.loaded.make(subject.task, ROWS, "meta")
+    for _ in range(2):
+        transition = environment.advance(torch.zeros(ROWS, environment.num_actions, device="meta"))
+        found = {"observations": transition.observations, **transition.variables}
+        for name, value in found.items():
+            if value.device.type != "meta":
+                raise Nonconforming(
+                    f"{name} are on the environment's device",
+                    f"on {value.device}",
+                    "make tensors with device=self.device",
+                )
+        environment.reset_done()
