@@ -135,11 +135,8 @@ def kinds() -> tuple[str, ...]:
 def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
     """Write the template of one of `kinds()`; return its files. Raises EnvironmentLoadError."""
     template = resource_folder("envs") / _TEMPLATES / kind
-    sources = [
-        path
-        for path in sorted(template.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    ]
+    found = (path for path in sorted(template.rglob("*")) if path.is_file())
+    sources = [path for path in found if "__pycache__" not in path.parts]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):

@@ -90,9 +90,8 @@ def _faults(cls: type[VecTask]) -> Iterator[tuple[str, str]]:
         fault = f"{name}.action_choices has {choices:,} choices, expected at most {MOST_CHOICES:,}"
         yield fault, "a quantity with many values is better a continuous action, rounded"
     if len(cls.action_choices) not in (0, cls.num_actions):
-        fault = (
-            f"{name}.action_choices is {cls.action_choices!r}, expected {cls.num_actions} numbers"
-        )
+        found, size = cls.action_choices, cls.num_actions
+        fault = f"{name}.action_choices is {found!r}, expected {size} numbers"
         yield fault, "() where actions are continuous; (3,) is one choice of three"
     for attribute in ("success_causes", "termination_conditions"):
         for cause in getattr(cls, attribute):
@@ -148,12 +147,8 @@ def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
     """Find attributes without a reader that resemble a base class's: place, name, intended name."""
     own = own_classes(cls)
     bases = [base for base in cls.__mro__ if issubclass(base, VecTask) and base not in own]
-    written = {
-        name: value
-        for each in reversed(own)
-        for name, value in vars(each).items()
-        if name[0] != "_"
-    }
+    items = (item for each in reversed(own) for item in vars(each).items())
+    written = {name: value for name, value in items if name[0] != "_"}
     read = {
         node.attr
         for each in own

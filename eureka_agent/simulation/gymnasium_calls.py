@@ -25,10 +25,8 @@ from eureka_agent.simulation.user_modules import (
 )
 
 Method = Literal["step", "reset"]
-_RETURNS = {
-    "step": ("observation", "reward", "terminated", "truncated", "info"),
-    "reset": ("observation", "info"),
-}
+_RETURNS: dict[Method, tuple[str, ...]] = {"reset": ("observation", "info")}
+_RETURNS["step"] = ("observation", "reward", "terminated", "truncated", "info")
 _TAKES = {"step": "self, action", "reset": "self, *, seed=None, options=None"}
 _GYMNASIUM = "gymnasium"
 _NO_PERSONS = (_GYMNASIUM, PACKAGE)

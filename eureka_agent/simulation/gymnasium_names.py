@@ -141,9 +141,8 @@ def _content(gymnasium_id: str) -> dict[str, Any]:
         return content
     changes = {each["name"]: each for each in content.pop("change", ())}
     merged = {**_content(base), **content}
-    merged["observation"] = [
-        {**each, **changes.pop(each["name"], {})} for each in merged["observation"]
-    ]
+    entries = merged["observation"]
+    merged["observation"] = [{**each, **changes.pop(each["name"], {})} for each in entries]
     assert not changes, f"{gymnasium_id}.yaml changes {', '.join(changes)}, which {base} lacks"
     return merged
 

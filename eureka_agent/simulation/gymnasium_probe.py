@@ -51,9 +51,7 @@ REACHED = "reached_goal"
 _DECLARED = "as env.py says"
 _IN_EXTRA = ("Box2D", "imageio")
 """Packages of the extra `gymnasium`."""
-_LIST_HINT = (
-    'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
-)
+_LIST_HINT = 'list what is there: python -c "import gymnasium; gymnasium.pprint_registry()"'
 
 
 def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.Env:
@@ -176,10 +174,8 @@ def probe(task: type[GymnasiumTask]) -> None:
 
     task._source = reading.source_of(physics)
     task.num_observations = size
-    task.num_actions, task.action_choices = (
-        actions.num_actions(acted),
-        actions.action_choices(acted),
-    )
+    task.num_actions = actions.num_actions(acted)
+    task.action_choices = actions.action_choices(acted)
     problem = _set_names(task, observed)
     names = task._names
     length, length_from = reading.episode_length(declared, truncated_after)
@@ -192,10 +188,8 @@ def probe(task: type[GymnasiumTask]) -> None:
     task.variables = _variables(task, observed, info, problem)
     entries = [entry.variable for entry in task._entries]
     channels = tuple(part.channel for part in task._parts)
-    give(
-        "observation_channels",
-        channels or observation_channels(observed, entries, task.named_observations),
-    )
+    unnamed = observation_channels(observed, entries, task.named_observations)
+    give("observation_channels", channels or unnamed)
     named = None if names is None or not names.actions else names.action_channels(acted)
     give("action_channels", named or actions.action_channels(acted))
     _set_ends(task)

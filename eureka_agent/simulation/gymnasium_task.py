@@ -67,9 +67,8 @@ class GymnasiumTask(VecTask):
     @classmethod
     def make_environment(cls, **options: Any) -> gymnasium.Env:
         """Make one copy, by default the registered one; the base class keeps its time limit."""
-        return gymnasium.make(
-            cls.gymnasium_id, max_episode_steps=-1, disable_env_checker=True, **options
-        )
+        options = {"max_episode_steps": -1, "disable_env_checker": True, **options}
+        return gymnasium.make(cls.gymnasium_id, **options)
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Read the class's attributes from one copy. Raises EnvironmentLoadError."""
@@ -194,9 +193,7 @@ class GymnasiumTask(VecTask):
             shape = (self.num_envs, *entry.variable.shape)
             values[entry.variable.name] = entries[:, entry.columns].reshape(shape)
         values[NATIVE_REWARD.name] = rewards
-        values |= {
-            variable.name: self.obs_buf[:, part] for variable, part in self.named_observations
-        }
+        values |= {each.name: self.obs_buf[:, part] for each, part in self.named_observations}
         values |= {part.variable.name: part.values(self.obs_buf) for part in self._parts}
         return values | {key: infos[:, column] for column, key in enumerate(self.info_keys)}
 
@@ -218,11 +215,8 @@ class GymnasiumTask(VecTask):
 
     def row_tensors(self) -> dict[str, Tensor]:
         """The state with results of the last step; that of the physics is in `row_state`."""
-        results = {
-            name: torch.from_numpy(value)
-            for name, value in vars(self).items()
-            if isinstance(value, numpy.ndarray)
-        }
+        arrays = (item for item in vars(self).items() if isinstance(item[1], numpy.ndarray))
+        results = {name: torch.from_numpy(value) for name, value in arrays}
         return {**super().row_tensors(), **results}
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:

@@ -81,9 +81,8 @@ class LoadedEnvironment:
         if name is None:
             name = next(iter(self.tasks))
         if name not in self.tasks:
-            raise EnvironmentLoadError(
-                f"environment {self.name!r} has no task {name!r}", did_you_mean(name, self.tasks)
-            )
+            what = f"environment {self.name!r} has no task {name!r}"
+            raise EnvironmentLoadError(what, did_you_mean(name, self.tasks))
         return name, self.tasks[name]
 
     def make(
@@ -140,9 +139,8 @@ def _load_folder(reference: str) -> LoadedEnvironment:
         tasks, rewards = dict.fromkeys(tasks, own), {}  # of an env.py with `make`
     tasks = tasks or _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
     fingerprint = fingerprint_of(folder_files(folder))
-    return LoadedEnvironment(
-        reference, folder.name, folder, environment_class, tasks, fingerprint, rewards
-    )
+    found = environment_class, tasks, fingerprint, rewards
+    return LoadedEnvironment(reference, folder.name, folder, *found)
 
 
 def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDescription:
@@ -233,17 +231,11 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
         from eureka_agent.simulation.gymnasium_task import made_class
 
         doc = inspect.getdoc(make) or module.__doc__
-        sizes = {
-            field: getattr(module, name)
-            for name, field in _SIZES_OF_MADE.items()
-            if hasattr(module, name)
-        }
+        given = {name for name in _SIZES_OF_MADE if hasattr(module, name)}
+        sizes = {_SIZES_OF_MADE[name]: getattr(module, name) for name in given}
         return made_class(folder.name, make, getattr(module, "VARIABLES", ()), doc, sizes)
     found = ", ".join(cls.__name__ for cls in own) or "none"
-    hint = (
-        "derive the environment from VecTask, MujocoTask or GymnasiumTask, or write `def make()`"
-        " for Gymnasium's"
-    )
+    hint = "derive it from VecTask, MujocoTask or GymnasiumTask, or write `def make()`"
     raise EnvironmentLoadError(
         f"expected one subclass of VecTask in {path!r}, found {found}",
         "write `ENVIRONMENT = <class>` below them" if own else hint,
@@ -258,9 +250,8 @@ def _load_tasks(package: str, folder: Path, default: object) -> dict[str, Task]:
             "add tasks/<name>.py with `task = Task(…)`",
         )
     if default is not None and not (isinstance(default, str) and default in files):
-        raise EnvironmentLoadError(
-            f"DEFAULT_TASK is {default!r}, which is no task", did_you_mean(str(default), files)
-        )
+        what = f"DEFAULT_TASK is {default!r}, which is no task"
+        raise EnvironmentLoadError(what, did_you_mean(str(default), files))
     tasks = {}
     for name in default_first(files, default):
         module = import_file(package, folder, files[name])

@@ -29,10 +29,8 @@ from eureka_agent.simulation.mujoco_views import (
 )
 from eureka_agent.simulation.physics import Physics
 
-_OBJECTS: dict[Kind, mujoco.mjtObj] = {
-    "body": mujoco.mjtObj.mjOBJ_XBODY,
-    "site": mujoco.mjtObj.mjOBJ_SITE,
-}
+_OBJECT = mujoco.mjtObj
+_OBJECTS: dict[Kind, mujoco.mjtObj] = {"body": _OBJECT.mjOBJ_XBODY, "site": _OBJECT.mjOBJ_SITE}
 _WIDTHS = {
     mujoco.mjtJoint.mjJNT_FREE: (7, 6),
     mujoco.mjtJoint.mjJNT_BALL: (4, 3),
@@ -42,9 +40,8 @@ _WIDTHS = {
 """Entries of a joint in qpos and in qvel."""
 _FRAME_SENSORS = {"FRAMEPOS": 3, "FRAMEQUAT": 4, "FRAMELINVEL": 3, "FRAMEANGVEL": 3}
 """Entries of the sensors of a frame."""
-_FOUND_AND_FORCE = (1 << int(mujoco.mjtConDataField.mjCONDATA_FOUND)) | (
-    1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE)
-)
+_DATA = mujoco.mjtConDataField
+_FOUND_AND_FORCE = (1 << int(_DATA.mjCONDATA_FOUND)) | (1 << int(_DATA.mjCONDATA_FORCE))
 _NET_FORCE = 3
 """MuJoCo's number of the reduction of a contact sensor to one force in the world's frame."""
 
@@ -264,9 +261,8 @@ class MujocoLookups(ABC):
         values = []
         for name, entries in _FRAME_SENSORS.items():
             sensor = getattr(mujoco.mjtSensor, f"mjSENS_{name}")
-            first = self._added_sensors.add(
-                *(SensorReading(sensor, entries, each) for each in targets)
-            )
+            readings = (SensorReading(sensor, entries, each) for each in targets)
+            first = self._added_sensors.add(*readings)
             values.append(AddedValues(self, first, _group(names, len(targets)), entries))
         return Frame(*values)
 

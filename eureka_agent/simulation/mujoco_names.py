@@ -102,9 +102,8 @@ def unknown_name(
         hint = f"did you mean {close!r}?"
     else:
         hint = f'use one of these, or write name="{name}" into the MJCF'
-    return EnvironmentLoadError(
-        f"the MJCF has no {kind} named {name!r}; it has: {_listed(known)}", hint
-    )
+    what = f"the MJCF has no {kind} named {name!r}; it has: {_listed(known)}"
+    return EnvironmentLoadError(what, hint)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -126,10 +125,8 @@ def masses_and_sizes(model: mujoco.MjModel) -> tuple[str, ...]:
         told = told if len(told) <= _MOST_GEOMS else [f"{len(geoms)} geoms"]
         text = f"{model.body_mass[body]:.3g} kg{', ' if told else ''}{' + '.join(told)}"
         names.setdefault(text, []).append(model.body(body).name or f"body {body}")
-    lines = [
-        f"{', '.join(alike)}: {text}{' each' if len(alike) > 1 else ''}"
-        for text, alike in names.items()
-    ]
+    pairs = ((text, alike, " each" * (len(alike) > 1)) for text, alike in names.items())
+    lines = [f"{', '.join(alike)}: {text}{each}" for text, alike, each in pairs]
     if len(lines) > _MOST_KINDS:
         lines = [*lines[:_MOST_KINDS], f"{len(lines) - _MOST_KINDS} further kinds of bodies"]
     return (f"{model.body_mass[1:].sum():.3g} kg in all", *lines)

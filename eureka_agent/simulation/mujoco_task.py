@@ -251,9 +251,8 @@ def model_path(task: MujocoTask | type[MujocoTask]) -> Path:
     """Path of the MJCF of a task or of its class. Raises EnvironmentLoadError."""
     cls = _class_of(task)
     if not hasattr(task, "model_file"):
-        raise EnvironmentLoadError(
-            f"{cls.__name__} names no model_file", 'write `model_file = "<name>.xml"` in the class'
-        )
+        hint = 'write `model_file = "<name>.xml"` in the class'
+        raise EnvironmentLoadError(f"{cls.__name__} names no model_file", hint)
     owner = next((each for each in cls.__mro__ if "model_file" in vars(each)), cls)
     path = Path(inspect.getfile(owner)).parent / task.model_file
     if not path.is_file():

@@ -22,9 +22,8 @@ STATE_FIELDS = (
 """Inputs of MuJoCo's next step (mjtState's integration state)."""
 VIEWED = ("qpos", "qvel", "ctrl", "mocap_pos", "mocap_quat", "xfrc_applied", "sensordata")
 """Fields that are tensors of a `Physics`."""
-_INSTABILITIES = slice(
-    int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1
-)
+_WARNING = mujoco.mjtWarning
+_INSTABILITIES = slice(int(_WARNING.mjWARN_BADQPOS), int(_WARNING.mjWARN_BADQACC) + 1)
 _MASSES = ("body_mass", "body_inertia")
 """Fields from which MuJoCo derives constants."""
 _AFTER_STEP = mujoco.mjtStage.mjSTAGE_VEL

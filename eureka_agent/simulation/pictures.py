@@ -101,16 +101,12 @@ def _colour(name: str) -> tuple[int, ...]:
 
 
 def _wrong(what: str, expected: str) -> RenderingError:
-    return RenderingError(
-        f"the environment's drawing has {what}, expected {expected}", "correct its `draw`"
-    )
+    said = f"the environment's drawing has {what}, expected {expected}"
+    return RenderingError(said, "correct its `draw`")
 
 
 _MODE = "rgb_array"
-_DRAW_HINT = (
-    "write `draw` in the environment's class: it returns a Drawing of"
-    " eureka_agent.simulation.drawing"
-)
+_DRAW_HINT = "write `draw` in the class: it returns a Drawing of eureka_agent.simulation.drawing"
 
 
 @dataclass(frozen=True)
@@ -156,10 +152,8 @@ def _takes_mode(cls: type[GymnasiumTask]) -> bool:
         parameters = inspect.signature(cls.make_environment).parameters.values()
     except (TypeError, ValueError):  # compiled
         return False
-    return any(
-        each.name == "render_mode" or each.kind is inspect.Parameter.VAR_KEYWORD
-        for each in parameters
-    )
+    anything = inspect.Parameter.VAR_KEYWORD
+    return any(each.name == "render_mode" or each.kind is anything for each in parameters)
 
 
 def pictures_of(loaded: LoadedEnvironment, environment: VecTask, size: Size) -> Pictures:

@@ -61,9 +61,8 @@ class RowRandom:
         self._counters = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._on_cpu = self._seeds.device.type == "cpu"
         if self._on_cpu:
-            self._unsigned = [
-                values.numpy().view(numpy.uint64) for values in (self._counters, self._seeds)
-            ]
+            both = (self._counters, self._seeds)
+            self._unsigned = [values.numpy().view(numpy.uint64) for values in both]
         rows = torch.arange(num_envs, device=device)
         self.reseed(rows, torch.full_like(rows, seed))
 

@@ -74,10 +74,7 @@ _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
 MISSING_MODULE_HINT = "install it, or name the folder of a module of your own in PYTHONPATH"
 """Hint for a module that cannot be imported in a worker."""
-_FILE_HINT = (
-    "name a file of the environment's folder from pathlib.Path(__file__).parent on: workers run in"
-    " other folders"
-)
+_FILE_HINT = "name the file from pathlib.Path(__file__).parent on: workers run in other folders"
 LIBRARIES = frozenset({"gymnasium", "numpy", "torch"})
 """Packages that raise because of their caller's values."""
 NO_FAULT = (KeyboardInterrupt, TimeLimitError)
@@ -190,9 +187,8 @@ def _to_blame(frames: list[tuple[str, str]], package: str) -> tuple[str, str]:
     module that is no library; without a place if none is: its result was not as declared."""
     calls = [index for index, (owner, _) in enumerate(frames) if owner == PACKAGE]
     behind = frames[calls[-1] + 1 :] if calls else frames
-    of_package = [
-        each for each in behind if each[0] in {package} - LIBRARIES or each[0].startswith(_PREFIX)
-    ]
+    own = {package} - LIBRARIES
+    of_package = [each for each in behind if each[0] in own or each[0].startswith(_PREFIX)]
     of_others = [each for each in behind if each[0] not in sys.stdlib_module_names | LIBRARIES]
     of_gymnasium = [each for each in behind if each[0] == "gymnasium"]
     return (of_package or of_others or of_gymnasium or [(package, "")])[-1]

@@ -143,9 +143,8 @@ class VecTask(ABC):
         self.num_envs = num_envs
         self.device = torch.device(device)
         self.random = RowRandom(num_envs, self.device, seed)
-        self._row_parameters = RowParameters(
-            self.parameters, num_envs, self.num_actions, self.device, seed
-        )
+        sizes = num_envs, self.num_actions
+        self._row_parameters = RowParameters(self.parameters, *sizes, self.device, seed)
         self.parameter_values: Mapping[str, Tensor] = self._row_parameters.values
         """Values of the parameters in each row's episode. Shape of each: (num_envs,)."""
         self.obs_buf = torch.zeros(num_envs, self.num_observations, device=self.device)
@@ -431,14 +430,10 @@ class VecTask(ABC):
     def tell_rows_from_constants(self, other: VecTask) -> None:
         """Exclude tensors from `row_tensors` whose length does not depend on the number of rows,
         before `row_state`: eight joints have eight gains."""
-        lengths = {
-            name: len(value)
-            for name, value in vars(other).items()
-            if isinstance(value, Tensor) and value.dim()
-        }
-        self._constants = frozenset(
-            name for name, length in lengths.items() if length != other.num_envs
-        )
+        found = (item for item in vars(other).items() if isinstance(item[1], Tensor))
+        lengths = {name: len(value) for name, value in found if value.dim()}
+        fixed = (name for name, length in lengths.items() if length != other.num_envs)
+        self._constants = frozenset(fixed)
 
     def reset(self) -> dict[str, Tensor]:
         """Start a new episode in every row. Isaac Gym's `reset`."""
@@ -450,9 +445,8 @@ class VecTask(ABC):
         transition = self.advance(actions)
         done = self.reset_buf.clone()
         self.extras["time_outs"] = transition.truncated.clone()
-        self.extras["variables"] = {
-            name: value.clone() for name, value in transition.variables.items()
-        }
+        values = transition.variables.items()
+        self.extras["variables"] = {name: value.clone() for name, value in values}
         self.reset_done()
         return {"obs": self.obs_buf}, self.rew_buf, done, self.extras
 

@@ -37,11 +37,8 @@ Trajectory = dict[str, NDArray[np.generic]]
 
 def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
     """Trajectories as npz: plain arrays named `<episode>/<variable>`."""
-    arrays = {
-        f"{episode}/{name}": array
-        for episode, values in trajectories.items()
-        for name, array in values.items()
-    }
+    named = ((each, *item) for each, values in trajectories.items() for item in values.items())
+    arrays = {f"{episode}/{name}": array for episode, name, array in named}
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **arrays)
     return file.getvalue()
@@ -174,9 +171,8 @@ class _Pass:
             self._under_way[share.rows] = True
         self._lengths = np.zeros(count, dtype=np.int64)
         self._endings = [""] * count
-        self._fitness_function = FitnessFunction(
-            task, environment.all_variables(), environment.constants
-        )
+        names = environment.all_variables(), environment.constants
+        self._fitness_function = FitnessFunction(task, *names)
         self._read = {variable_of(name) for name in self._fitness_function.arguments}
         self._running = RunningFitness((count,), task.fitness_reduction, device)
         self._result = torch.zeros(count, device=device)
@@ -295,9 +291,8 @@ class _Pass:
         broken = ~fitness.isfinite() & ~self._spoiled[share.rows]
         if isinstance(self._task.fitness, WrittenFitnessFunction) or not bool(broken.any()):
             return
-        lengths = torch.from_numpy(
-            np.where(self._under_way[share.rows], np.iinfo(np.int64).max, self._lengths[share.rows])
-        )
+        known = np.where(self._under_way, np.iinfo(np.int64).max, self._lengths)
+        lengths = torch.from_numpy(known[share.rows])
         steps = torch.arange(begin, begin + len(fitness)).unsqueeze(1)
         if bool((broken.cpu() & (steps < lengths)).any()):
             raise fitness_fault(self._task)

@@ -86,9 +86,8 @@ class WrittenFitnessFunction:
             raise _failed("cannot be loaded: ", "it", error) from None
         self.__name__ = "the written fitness"
         by_name = inspect.Parameter.KEYWORD_ONLY
-        self.__signature__ = inspect.Signature(
-            [inspect.Parameter(name, by_name) for name in self._reward.arguments]
-        )
+        names = self._reward.arguments
+        self.__signature__ = inspect.Signature([inspect.Parameter(each, by_name) for each in names])
 
     def __call__(self, **values: Tensor) -> Tensor:
         """Fitness of every step, shape (batch,), float32. Raises WrittenFitnessError."""

@@ -162,9 +162,8 @@ class StackedPerceptron:
                 if index
                 else torch.bmm(inputs, layer.affine)
             )
-            outputs.append(
-                value if index == len(self._layers) - 1 else activate_(self._activation, value)
-            )
+            is_last = index == len(self._layers) - 1
+            outputs.append(value if is_last else activate_(self._activation, value))
         return outputs
 
     def backward(self, outputs: Sequence[Tensor], gradient: Tensor) -> None:
@@ -173,9 +172,8 @@ class StackedPerceptron:
             layer, inputs = self._layers[index], outputs[index]
             torch.bmm(inputs.transpose(1, 2), gradient, out=layer.weight_gradient)
             torch.sum(gradient, dim=1, keepdim=True, out=layer.bias_gradient)
-            gradient = _times_slope_(
-                self._activation, torch.bmm(gradient, layer.transposed_weight), inputs
-            )
+            gradient = torch.bmm(gradient, layer.transposed_weight)
+            gradient = _times_slope_(self._activation, gradient, inputs)
         torch.bmm(outputs[0].transpose(1, 2), gradient, out=self._layers[0].gradient)
 
 
@@ -245,9 +243,8 @@ class StackedNetworks:
     def members(self, first: int, end: int) -> MemberNetworks:
         """Networks of the members `first` to `end` (exclusive), as views."""
         if (first, end) not in self._ranges:
-            self._ranges[first, end] = self._views(
-                self.parameters[first:end], self.gradients[first:end]
-            )
+            rows = slice(first, end)
+            self._ranges[first, end] = self._views(self.parameters[rows], self.gradients[rows])
         return self._ranges[first, end]
 
     def member_tensors(self, member: int) -> dict[str, Tensor]:
@@ -266,9 +263,8 @@ class StackedNetworks:
 
         def perceptron(rows: slice) -> StackedPerceptron:
             affine, gradient = (self._affine(half[rows]) for half in halves)
-            return StackedPerceptron(
-                [_Layer(*pair) for pair in zip(affine, gradient, strict=True)], self.activation
-            )
+            layers = [_Layer(*pair) for pair in zip(affine, gradient, strict=True)]
+            return StackedPerceptron(layers, self.activation)
 
         return MemberNetworks(
             perceptron(slice(0, None, 2)),

@@ -48,9 +48,8 @@ class Policy:
         outputs = self.layer_sizes[-1]
         distribution = distribution or distribution_of_file(metadata, outputs)
         if distribution is None:
-            raise ValueError(
-                f"the metadata {dict(metadata)!r} names no distribution of {outputs} outputs"
-            )
+            what = f"the metadata {dict(metadata)!r} names no distribution of {outputs} outputs"
+            raise ValueError(what)
         self.distribution = distribution
         name = distribution.parameter
         parameters = tensors[name] if name else self._mean.new_zeros(0)
@@ -133,9 +132,8 @@ def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) ->
     distribution = distribution_of_file(metadata, sizes[-1])
     if distribution is None:
         return False
-    expected: dict[str, tuple[int, ...]] = dict.fromkeys(
-        ("observation_mean", "observation_deviation"), (sizes[0],)
-    )
+    statistics = ("observation_mean", "observation_deviation")
+    expected: dict[str, tuple[int, ...]] = dict.fromkeys(statistics, (sizes[0],))
     if distribution.parameter:
         expected[distribution.parameter] = (distribution.num_parameters,)
     for index, (inputs, outputs) in enumerate(pairwise(sizes)):

@@ -119,9 +119,8 @@ class RewardFunction:
         binding = bind_arguments(function, variables, allow_private, RewardLoadError, constants)
         if not binding.variables:
             found = "no argument that is a variable" if binding.constants else "no argument"
-            raise RewardLoadError(
-                f"{FUNCTION_NAME} takes {found}", "name the variables that it reads as arguments"
-            )
+            hint = "name the variables that it reads as arguments"
+            raise RewardLoadError(f"{FUNCTION_NAME} takes {found}", hint)
         return cls(code, binding)
 
     def remembering(self) -> RewardFunction:
@@ -328,11 +327,8 @@ def helpers(order: QuaternionOrder) -> dict[str, Callable[..., Any]]:
 
 
 def _definition(tree: ast.Module) -> ast.FunctionDef:
-    found = [
-        node
-        for node in tree.body
-        if isinstance(node, ast.FunctionDef) and node.name == FUNCTION_NAME
-    ]
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
+    found = [node for node in functions if node.name == FUNCTION_NAME]
     if not found:
         raise RewardLoadError(
             f"the source defines no function {FUNCTION_NAME!r}",
@@ -346,8 +342,9 @@ class _Trimmer(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
+        items = node.decorator_list
         node.decorator_list = [
-            item for item in node.decorator_list if not ast.unparse(item).startswith("torch.jit.")
+            each for each in items if not ast.unparse(each).startswith("torch.jit.")
         ]
         return node
 

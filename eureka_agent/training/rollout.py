@@ -72,9 +72,8 @@ class RolloutCollector:
         self._outputs = torch.zeros(*shape, distribution.num_outputs, device=device)
         self.noise = torch.zeros_like(self._outputs)
         """Random numbers of the next rollout; the caller of `collect` fills the rows first."""
-        self._flags = torch.zeros(
-            2 + len(environment.termination_causes), *shape, dtype=torch.bool, device=device
-        )
+        flags = 2 + len(environment.termination_causes)
+        self._flags = torch.zeros(flags, *shape, dtype=torch.bool, device=device)
         """Terminated, truncated, and the termination causes in order."""
         self._values: dict[str, Tensor] = {}
         """Recorded variables. Shape of each: (members, horizon, num_envs, *variable.shape)."""
@@ -281,10 +280,8 @@ def _first_unsound(rollout: Rollout, slot: int) -> tuple[float, int, str, Tensor
     """A member's earliest unsound value, a variable before an observation: the step that led there,
     half a step later after a reset or at the rollout's beginning; row, name, value."""
     named = {**rollout.arguments, OBSERVATIONS: rollout.final_observations}
-    parts = [
-        (name, value[slot], -0.5 if name.startswith(PREVIOUS_PREFIX) else 0.0)
-        for name, value in named.items()
-    ]
+    offsets = {name: -0.5 * name.startswith(PREVIOUS_PREFIX) for name in named}
+    parts = [(name, value[slot], offsets[name]) for name, value in named.items()]
     end = len(rollout.terminated[slot]) - 0.5
     parts.append((OBSERVATIONS, rollout.observations[slot], -0.5))
     parts.append((OBSERVATIONS, rollout.last_observations[slot].unsqueeze(0), end))

@@ -223,9 +223,8 @@ class Trainer:
         waited_before = self.timers["reward"]
         width = self._slots if self._whole_width else max(self._members) + 1
         self._environment.active_rows = width * self._settings.num_envs
-        arguments = {*self._fitness.arguments}.union(
-            *(member.job.reward.arguments for member in self._members.values())
-        )
+        of_rewards = (member.job.reward.arguments for member in self._members.values())
+        arguments = {*self._fitness.arguments}.union(*of_rewards)
         with self._environment_code():
             rollout = self._population.collect(self._members, width, arguments)
         for part in ("physics", "policy"):
@@ -233,9 +232,8 @@ class Trainer:
         trained = {slot: member.env_steps for slot, member in self._members.items()}
         spoiled = spoiled_members(rollout, trained, type(self._environment))
         with self._timed("reward"):
-            rewards, components, failures = member_rewards(
-                self._members, rollout, self._reward_timeout
-            )
+            given = self._members, rollout, self._reward_timeout
+            rewards, components, failures = member_rewards(*given)
         nan_actions = Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
         failures |= dict.fromkeys(spoiled, nan_actions)
         fitness = self._fitness_of(rollout, failures)

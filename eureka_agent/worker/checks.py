@@ -189,9 +189,8 @@ class _Checks:
         named = {f"component {name!r}": value for name, value in components.items()}
         named["the total"] = total
         numbers = {name: value[row].item() for name, value in named.items()}
-        what, number = next(
-            (what, each) for what, each in numbers.items() if not abs(each) < LARGEST_REWARD
-        )
+        broken = ((what, each) for what, each in numbers.items() if not abs(each) < LARGEST_REWARD)
+        what, number = next(broken)
         hint = (
             f"a reward of {LARGEST_REWARD:g} and more cannot be trained on, as sums of its squares"
             " overflow: weigh it less, clamp it, or take its logarithm"

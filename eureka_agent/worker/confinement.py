@@ -154,11 +154,9 @@ def describe_exit(status: int) -> tuple[str, str]:
             "it needs machine code that torch compiles as it runs, which the wall forbids",
             "convert to float first, and use neither quantized tensors nor oneDNN's own operators",
         )
-    how = (
-        f"was ended by {signal_name(-status)}"
-        if status < 0
-        else f"ended by itself with exit status {status}"
-    )
+    how = f"ended by itself with exit status {status}"
+    if status < 0:
+        how = f"was ended by {signal_name(-status)}"
     return (
         f"the process that ran it {how}",
         "compute with torch alone: do not end the process, start others or touch memory",

@@ -156,9 +156,8 @@ class _Quantities:
     ) -> None:
         self._recorded = recorded
         self._variables = variables
-        self._windows = frozenset(
-            name for name in arguments if self._quantity(name) != name.removeprefix(PREVIOUS_PREFIX)
-        )
+        stems = {name: name.removeprefix(PREVIOUS_PREFIX) for name in arguments}
+        self._windows = frozenset(each for each in stems if self._quantity(each) != stems[each])
         groups: list[list[str]] = []
         for name in arguments:
             for group in groups:
@@ -243,10 +242,8 @@ class _Quantities:
         if variable.range is not None:
             low, high = variable.range
             return [_Level(value) for value in (min(max(0.0, low), high), low, high)]
-        most = max(
-            _PLAUSIBLE_BY_UNIT.get(variable.unit, _PLAUSIBLE),
-            _RECORDED_FACTOR * values.abs().max().item(),
-        )
+        usual = _PLAUSIBLE_BY_UNIT.get(variable.unit, _PLAUSIBLE)
+        most = max(usual, _RECORDED_FACTOR * values.abs().max().item())
         broken = max(_BROKEN_BY_UNIT.get(variable.unit, _BROKEN), most)
         # a distance, a force's magnitude, a count that random actions leave at 0: never negative
         low = -most if values.min() < 0.0 else 0.0

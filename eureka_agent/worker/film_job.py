@@ -73,9 +73,8 @@ class FilmJob:
         )
         files, begins, seconds = self._shoot(found)
         if command.trajectories:
-            by_name = {
-                f"{each.policy}-{each.number}": each.trajectory for group in shown for each in group
-            }
+            every = (each for group in shown for each in group)
+            by_name = {f"{each.policy}-{each.number}": each.trajectory for each in every}
             files.append(File(f"{job}.npz", trajectories_bytes(by_name)))
         episodes = tuple(
             ShownEpisode(

@@ -61,9 +61,8 @@ class RemoteReward:
         self._nursery = nursery
         self._reward = reward
         self._variables = tuple(variables)
-        self._constants = tuple(
-            ConstantSpec.model_validate(constant, from_attributes=True) for constant in constants
-        )
+        specified = (ConstantSpec.model_validate(each, from_attributes=True) for each in constants)
+        self._constants = tuple(specified)
         self._quaternion_order = quaternion_order
         self._process = self._start(rows)
         self.arguments = self._load(self._process)

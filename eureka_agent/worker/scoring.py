@@ -120,18 +120,16 @@ class Scorer:
                 if missing:
                     found = TransitionsScored(job=job, reason=f"{missing[0]!r} is not stored")
                 else:
-                    found = TransitionsScored(
-                        job=job, returns=stored.returns(reward(stored.values)[0])
-                    )
+                    totals = reward(stored.values)[0]
+                    found = TransitionsScored(job=job, returns=stored.returns(totals))
             except (RewardLoadError, RewardContractError) as error:
                 found = TransitionsScored(job=job, reason=error.message)
             return found.model_dump_json().encode()
 
         end = run_in_child(score, command.timeout_s, self._protocol_descriptors)
         if end.timed_out:
-            return TransitionsScored(
-                job=job, reason=f"it did not end within {command.timeout_s:g} s"
-            )
+            reason = f"it did not end within {command.timeout_s:g} s"
+            return TransitionsScored(job=job, reason=reason)
         try:
             return TransitionsScored.model_validate_json(end.data).model_copy(update={"job": job})
         except ValidationError:

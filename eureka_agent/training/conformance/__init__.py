@@ -19,13 +19,6 @@ from eureka_agent.simulation.user_modules import (
     time_limit,
 )
 from eureka_agent.training.conformance import checks, rows, training
-from eureka_agent.training.conformance.checks import (
-    Nonconforming,
-    NotApplicable,
-    Note,
-    Remark,
-    Subject,
-)
 from eureka_agent.training.environment_faults import place_of_error
 
 LIMIT_SECONDS = 60.0
@@ -33,8 +26,8 @@ ROLLOUT_SECONDS = 4.0
 """Duration of whole episodes of random actions, and of a brief training."""
 _STANDARD_ERROR = 2
 
-Finding = Remark | Note
-Check = Callable[[Subject], Iterable[Finding] | None]
+Finding = checks.Remark | checks.Note
+Check = Callable[[checks.Subject], Iterable[Finding] | None]
 
 _MADE, _VARIABLES, _FITNESS = "can be made", "variables after a reset", "fitness"
 _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
@@ -133,7 +126,7 @@ class _Checking:
             return
         known = set[str]()
         for name in self._loaded.tasks if task is None else (task,):
-            subject = Subject(self._loaded, self._loaded.tasks[name], name)
+            subject = checks.Subject(self._loaded, self._loaded.tasks[name], name)
             if repr(subject.task.options) not in known:  # others make another environment
                 yield from self._run(((_MADE, checks.made),), subject)
                 if (name, _MADE) in self._broken:
@@ -144,12 +137,12 @@ class _Checking:
             if not self._broken:
                 yield from self._run(self._rollouts(), subject)
 
-    def _load(self, task: str | None) -> list[Remark]:
+    def _load(self, task: str | None) -> list[checks.Remark]:
         loaded = load_environment(self._reference)
         loaded.task(task)
         self._loaded = loaded
         expected, hint = "nothing that is out of order", "correct it, or leave it if it is meant"
-        return [Remark(expected, each, hint) for each in loaded.environment_class._remarks]
+        return [checks.Remark(expected, each, hint) for each in loaded.environment_class._remarks]
 
     def _rollouts(self) -> tuple[tuple[str, Check], ...]:
         """The checks that run longer, with the values that they share."""
@@ -161,7 +154,9 @@ class _Checking:
             ("fitness tells apart", partial(training.fitness_tells_apart, seen=seen)),
         )
 
-    def _run(self, chosen: Iterable[tuple[str, Check]], subject: Subject) -> Iterator[CheckResult]:
+    def _run(
+        self, chosen: Iterable[tuple[str, Check]], subject: checks.Subject
+    ) -> Iterator[CheckResult]:
         for name, check in chosen:
             if self._stuck:
                 return
@@ -182,7 +177,7 @@ class _Checking:
         began = time.monotonic()
         try:
             results = self._findings(name, check)
-        except Nonconforming as finding:
+        except checks.Nonconforming as finding:
             self._broken.add((task, name))
             expected, actual = finding.expected or expected, finding.actual
             results = [CheckResult(name, "error", expected, actual, finding.hint)]
@@ -190,32 +185,28 @@ class _Checking:
                 results = []
             self._raised.add(actual)
         for result in results:
-            dated = replace(
-                result,
-                task=task,
-                expected=result.expected or expected,
-                seconds=time.monotonic() - began,
-            )
+            seconds, told = time.monotonic() - began, result.expected or expected
+            dated = replace(result, task=task, expected=told, seconds=seconds)
             self._observer.ends(dated)
             yield dated
 
     def _findings(
         self, name: str, check: Callable[[], Iterable[Finding] | None]
     ) -> list[CheckResult]:
-        """Results of a check that passed. Raises Nonconforming."""
+        """Results of a check that passed. Raises checks.Nonconforming."""
         try:
             with time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
                 found = list(check() or ())
-        except NotApplicable:
+        except checks.NotApplicable:
             return []
-        except (Nonconforming, KeyboardInterrupt):
+        except (checks.Nonconforming, KeyboardInterrupt):
             raise
         except EurekaError as error:
-            raise Nonconforming("", error.message, error.hint, raised=True) from None
+            raise checks.Nonconforming("", error.message, error.hint, raised=True) from None
         except TimeLimitError as error:
             self._stuck = True
             place = self._place(error) or place_of_error(error)
-            raise Nonconforming(
+            raise checks.Nonconforming(
                 "",
                 f"{place}it did not end within {error.seconds:g} s",
                 "look for a loop that never ends, or raise --time-limit",
@@ -225,13 +216,13 @@ class _Checking:
             # with variables that are not as declared this program's own code fails
             follows = not place and any(each == _VARIABLES for _, each in self._broken)
             actual = "" if follows else f"{place}{describe_error(error)}"
-            raise Nonconforming("", actual, "correct this line", raised=True) from None
+            raise checks.Nonconforming("", actual, "correct this line", raised=True) from None
         warnings = [
             CheckResult(name, "warning", each.expected, each.actual, each.hint)
             for each in found
-            if isinstance(each, Remark)
+            if isinstance(each, checks.Remark)
         ]
-        notes = "; ".join(each for each in found if isinstance(each, Note))
+        notes = "; ".join(each for each in found if isinstance(each, checks.Note))
         return warnings or [CheckResult(name, "ok", "", notes or "as expected")]
 
     def _place(self, error: BaseException) -> str:

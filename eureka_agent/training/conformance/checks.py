@@ -237,11 +237,8 @@ def reset_state(subject: Subject) -> None:
                 "call the base class's reset_rows",
             )
     others = [row for row in range(ROWS) if row not in asked.tolist()]
-    changed = [
-        name
-        for name, value in before.items()
-        if not torch.equal(after[name][others], value[others])
-    ]
+    same = (torch.equal(after[name][others], value[others]) for name, value in before.items())
+    changed = [name for name, is_same in zip(before, same, strict=True) if not is_same]
     if changed:
         raise Nonconforming(
             f"reset_idx({asked.tolist()!r}) changes these rows alone",
@@ -255,10 +252,8 @@ def reset_state(subject: Subject) -> None:
 
 def _check_variables(environment: VecTask, values: Mapping[str, Tensor]) -> None:
     declared = {variable.name: variable for variable in environment.all_variables()}
-    faults = {
-        "missing": sorted(set(declared) - set(values)),
-        "not declared": sorted(set(values) - set(declared)),
-    }
+    names, given = set(declared), set(values)
+    faults = {"missing": sorted(names - given), "not declared": sorted(given - names)}
     if any(faults.values()):
         raise Nonconforming(
             f"the {len(declared)} declared variables",

@@ -127,11 +127,8 @@ def begun_anew(subject: Subject) -> None:
     if left:
         starts, after = (_own_tensors(_begun(each)) for each in (subject.make(seed=2), used))
         same = (name for name in written if name in starts)
-        names = [
-            each
-            for each in same
-            if not torch.equal(starts[each].nan_to_num(), after[each].nan_to_num())
-        ]
+        pairs = ((each, starts[each].nan_to_num(), after[each].nan_to_num()) for each in same)
+        names = [each for each, one, other in pairs if not torch.equal(one, other)]
     elif changed_by(written):  # other episodes may leave other values: spoil what steps write
         texts = {name: text for name in written if (text := changed_by([name]))}
         names, left = list(texts), next(iter(texts.values()), "")

@@ -1,5 +1,5 @@
-"""Checks of `eureka envs --check` on a task and on what its class declares: fitness and rewards, whole
-episodes and a brief training, misspelt names, missing baselines, settings, speed, GPUs."""
+"""Checks of `eureka envs --check` on a task and on what its class declares: fitness and rewards, a
+brief training, misspelt names, baselines, settings, speed, GPUs."""
 
 from __future__ import annotations
 
