@@ -60,10 +60,8 @@ def find_folder(reference: str) -> Path:
     folder = Path(os.path.expanduser(reference))
     is_path = os.sep in reference or (os.altsep is not None and os.altsep in reference)
     if folder.is_file():
-        raise EnvironmentLoadError(
-            f"{reference!r} is a file, expected an environment's folder",
-            f"name the folder that holds {ENVIRONMENT_FILE}",
-        )
+        what = f"{reference!r} is a file, expected an environment's folder"
+        raise EnvironmentLoadError(what, f"name the folder that holds {ENVIRONMENT_FILE}")
     if not is_path and not folder.is_dir():
         raise EnvironmentLoadError(
             f"there is no environment {reference!r}",
@@ -140,10 +138,8 @@ def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise EnvironmentLoadError(
-                f"the folder {str(folder)!r} is not empty, so nothing was written to it",
-                "name a new folder",
-            )
+            what = f"the folder {str(folder)!r} is not empty, so nothing was written to it"
+            raise EnvironmentLoadError(what, "name a new folder")
         try:
             for source in sources:
                 path = folder / source.relative_to(template)

@@ -67,18 +67,15 @@ def check_class(cls: type[VecTask]) -> None:
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
         meant = (each for each in misspelt(cls) if each[2] in missing)
         hints = (f"{at}is {name!r} meant for it? rename it to {to!r}" for at, name, to in meant)
-        raise EnvironmentLoadError(
-            f"{cls.__name__} does not define {', '.join(missing)}",
-            next(hints, "see the docstrings of VecTask's methods"),
-        )
+        what = f"{cls.__name__} does not define {', '.join(missing)}"
+        raise EnvironmentLoadError(what, next(hints, "see the docstrings of VecTask's methods"))
     try:
         values = {name: getattr(cls, name, None) for name in _Declarations.model_fields}
         _Declarations.model_validate(values)
     except ValidationError as error:
-        raise EnvironmentLoadError(
-            f"in the class {cls.__name__} {validation_fault(error)}",
-            "correct it; several values, or one of several, are a tuple: `(…,)`",
-        ) from None
+        what = f"in the class {cls.__name__} {validation_fault(error)}"
+        hint = "correct it; several values, or one of several, are a tuple: `(…,)`"
+        raise EnvironmentLoadError(what, hint) from None
     for fault, hint in _faults(cls):
         raise EnvironmentLoadError(fault, hint)
 
@@ -149,12 +146,9 @@ def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
     bases = [base for base in cls.__mro__ if issubclass(base, VecTask) and base not in own]
     items = (item for each in reversed(own) for item in vars(each).items())
     written = {name: value for name, value in items if name[0] != "_"}
-    read = {
-        node.attr
-        for each in own
-        for node in ast.walk(_tree(each))
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-    }
+    nodes = (node for each in own for node in ast.walk(_tree(each)))
+    found = (node for node in nodes if isinstance(node, ast.Attribute))
+    read = {node.attr for node in found if isinstance(node.ctx, ast.Load)}
     for is_method in (True, False):
         known = {name for base in bases for name in _to_be_written(base, is_method)}
         for name, value in written.items():

@@ -91,10 +91,8 @@ class Names:
             return (Channel("choice", doc=self.actions["doc"]),)
         unit, frame, doc = (self.actions[name] for name in ("unit", "frame", "doc"))
         bounds = zip(space.low.tolist(), space.high.tolist(), strict=True)
-        return tuple(
-            Channel(name, (), unit, frame, doc, range=ends)
-            for name, ends in zip(self.actions["entries"], bounds, strict=True)
-        )
+        named = zip(self.actions["entries"], bounds, strict=True)
+        return tuple(Channel(name, (), unit, frame, doc, range=ends) for name, ends in named)
 
 
 def names_of(gymnasium_id: str) -> Names | None:
@@ -190,11 +188,8 @@ def read_state(environment: gymnasium.Env, place: StatePlace) -> dict[str, Tenso
         values = numpy.array([*state, state.dtype == numpy.float32], dtype=numpy.float64)
     generator = physics.np_random.bit_generator.state
     # its PCG64 has two numbers of 128 bits, here in words of 64, and a buffered half word
-    words = [
-        number >> shift & (2**_WORD - 1)
-        for number in (generator["state"]["state"], generator["state"]["inc"])
-        for shift in (0, _WORD)
-    ]
+    numbers = (generator["state"][name] for name in ("state", "inc"))
+    words = [number >> shift & (2**_WORD - 1) for number in numbers for shift in (0, _WORD)]
     words += [generator["has_uint32"], generator["uinteger"]]
     numbers = numpy.array(words, dtype=numpy.uint64).view(numpy.int64)
     return {_PHYSICS: torch.from_numpy(values), _GENERATOR: torch.from_numpy(numbers)}

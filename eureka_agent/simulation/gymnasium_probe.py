@@ -253,10 +253,8 @@ def _variables(
     described = {} if task._names is None else task._names.info
     # what else is in the info of an environment with names is a part of its reward
     task.info_keys = tuple(key for key in keys if task._names is None or key in described)
-    numbers = {
-        key: Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step")
-        for key in task.info_keys
-    }
+    doc = "number {!r} in Gymnasium's info of this step"
+    numbers = {key: Variable(key, (), "?", "?", doc.format(key)) for key in task.info_keys}
     whole = reading.observation_variable(task.num_observations, space, task._parts, problem)
     infos = (described.get(key, number) for key, number in numbers.items())
     return (*([] if entries else [whole]), *named, *infos, NATIVE_REWARD)

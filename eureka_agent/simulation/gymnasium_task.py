@@ -104,10 +104,9 @@ class GymnasiumTask(VecTask):
                 "write what changes an environment's sizes into a folder of its own",
             )
         if self._names and (why := self._names.problem(environment.observation_space, options)):
-            raise EnvironmentLoadError(
-                f"the names of {self.label()}'s variables do not fit: {why}",
-                "write it into `gymnasium_options` of the class, which then has no such names",
-            )
+            what = f"the names of {self.label()}'s variables do not fit: {why}"
+            hint = "write it into `gymnasium_options` of the class, which then has no such names"
+            raise EnvironmentLoadError(what, hint)
 
     @classmethod
     def label(cls) -> str:
@@ -184,10 +183,8 @@ class GymnasiumTask(VecTask):
         self.obs_buf.copy_(torch.from_numpy(self._observations))
 
     def compute_variables(self) -> dict[str, Tensor]:
-        infos, entries, rewards = (
-            torch.from_numpy(values).to(self.device)
-            for values in (self._infos, self._entry_values, self._rewards)
-        )
+        arrays = (self._infos, self._entry_values, self._rewards)
+        infos, entries, rewards = (torch.from_numpy(each).to(self.device) for each in arrays)
         values = {} if self._entries else {"observation": self.obs_buf}
         for entry in self._entries:
             shape = (self.num_envs, *entry.variable.shape)

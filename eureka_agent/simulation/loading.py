@@ -107,10 +107,8 @@ class LoadedEnvironment:
             return read_source(path)
         if relative == Task.__dataclass_fields__[attribute].default:
             return self.generated_rewards.get(kind)
-        raise EnvironmentLoadError(
-            f"the task's {attribute} is {relative!r}, but there is no {str(path)!r}",
-            "correct the path",
-        )
+        what = f"the task's {attribute} is {relative!r}, but there is no {str(path)!r}"
+        raise EnvironmentLoadError(what, "correct the path")
 
 
 def load_environment(reference: str) -> LoadedEnvironment:
@@ -125,10 +123,8 @@ def load_environment(reference: str) -> LoadedEnvironment:
 def _load_folder(reference: str) -> LoadedEnvironment:
     folder = find_folder(reference)
     if not (folder / ENVIRONMENT_FILE).is_file():
-        raise EnvironmentLoadError(
-            f"the folder {reference!r} has no {ENVIRONMENT_FILE}",
-            "an environment folder holds env.py, tasks/ and rewards/",
-        )
+        what = f"the folder {reference!r} has no {ENVIRONMENT_FILE}"
+        raise EnvironmentLoadError(what, "an environment folder holds env.py, tasks/ and rewards/")
     package = import_folder(folder)
     module = import_file(package, folder, folder / ENVIRONMENT_FILE)
     with user_code(folder, "reading the environment's class"):
@@ -194,10 +190,8 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
             fitness_author="" if loaded.written is None else loaded.written.author,
         )
     except ValidationError as error:
-        raise EnvironmentLoadError(
-            f"the environment cannot be described: {validation_fault(error)}",
-            "correct it in env.py or in the task's file",
-        ) from None
+        what = f"the environment cannot be described: {validation_fault(error)}"
+        raise EnvironmentLoadError(what, "correct it in env.py or in the task's file") from None
 
 
 def _specified(kind: type[_Spec], declared: Iterable[object]) -> tuple[_Spec, ...]:
@@ -213,16 +207,11 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
     if chosen is not None:
         if isinstance(chosen, type) and issubclass(chosen, VecTask):
             return chosen
-        raise EnvironmentLoadError(
-            f"ENVIRONMENT in {path!r} is {chosen!r}, expected a subclass of VecTask",
-            "set it to the class",
-        )
+        what = f"ENVIRONMENT in {path!r} is {chosen!r}, expected a subclass of VecTask"
+        raise EnvironmentLoadError(what, "set it to the class")
+    classes = (each for each in vars(module).values() if isinstance(each, type))
     own = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, type)
-        and issubclass(value, VecTask)
-        and value.__module__ == module.__name__
+        each for each in classes if issubclass(each, VecTask) and each.__module__ == module.__name__
     ]
     if len(own) == 1:
         return own[0]
@@ -236,19 +225,15 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
         return made_class(folder.name, make, getattr(module, "VARIABLES", ()), doc, sizes)
     found = ", ".join(cls.__name__ for cls in own) or "none"
     hint = "derive it from VecTask, MujocoTask or GymnasiumTask, or write `def make()`"
-    raise EnvironmentLoadError(
-        f"expected one subclass of VecTask in {path!r}, found {found}",
-        "write `ENVIRONMENT = <class>` below them" if own else hint,
-    )
+    what = f"expected one subclass of VecTask in {path!r}, found {found}"
+    raise EnvironmentLoadError(what, "write `ENVIRONMENT = <class>` below them" if own else hint)
 
 
 def _load_tasks(package: str, folder: Path, default: object) -> dict[str, Task]:
     files = task_files(folder)
     if not files:
-        raise EnvironmentLoadError(
-            f"there is no task in {str(folder / 'tasks')!r}",
-            "add tasks/<name>.py with `task = Task(…)`",
-        )
+        what = f"there is no task in {str(folder / 'tasks')!r}"
+        raise EnvironmentLoadError(what, "add tasks/<name>.py with `task = Task(…)`")
     if default is not None and not (isinstance(default, str) and default in files):
         what = f"DEFAULT_TASK is {default!r}, which is no task"
         raise EnvironmentLoadError(what, did_you_mean(str(default), files))
@@ -257,10 +242,8 @@ def _load_tasks(package: str, folder: Path, default: object) -> dict[str, Task]:
         module = import_file(package, folder, files[name])
         task = getattr(module, "task", None)
         if not isinstance(task, Task):
-            raise EnvironmentLoadError(
-                f"{str(files[name])!r} defines task = {task!r}, expected a Task",
-                "write `task = Task(sentence=…, …)`",
-            )
+            what = f"{str(files[name])!r} defines task = {task!r}, expected a Task"
+            raise EnvironmentLoadError(what, "write `task = Task(sentence=…, …)`")
         tasks[name] = task
     return tasks
 
@@ -274,10 +257,8 @@ def _load_gymnasium(reference: str) -> LoadedEnvironment:
 
     gymnasium_id = reference.removeprefix(GYMNASIUM_PREFIX).strip()
     if not gymnasium_id:
-        raise EnvironmentLoadError(
-            f"{reference!r} names no environment: the id after {GYMNASIUM_PREFIX!r} is missing",
-            f"name one, such as {GYMNASIUM_PREFIX}Hopper-v5",
-        )
+        what = f"{reference!r} names no environment: the id after {GYMNASIUM_PREFIX!r} is missing"
+        raise EnvironmentLoadError(what, f"name one, such as {GYMNASIUM_PREFIX}Hopper-v5")
     cls = environment_class(gymnasium_id)
     tasks, rewards = cls.own_tasks()
     return LoadedEnvironment(

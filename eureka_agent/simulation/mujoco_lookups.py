@@ -184,10 +184,8 @@ class MujocoLookups(ABC):
     def free_joint(self, name: str) -> FreeJoint:
         joint = find(self.model, "joint", name)[name]
         if self._joint_type(joint) != mujoco.mjtJoint.mjJNT_FREE:
-            raise EnvironmentLoadError(
-                f"{name!r} is a {self._joint_word(joint)} joint, expected a free one",
-                f"use self.joint({name!r})",
-            )
+            what = f"{name!r} is a {self._joint_word(joint)} joint, expected a free one"
+            raise EnvironmentLoadError(what, f"use self.joint({name!r})")
         position, velocity = self.model.jnt_qposadr[joint], self.model.jnt_dofadr[joint]
         return FreeJoint(self, int(position), int(velocity))
 
@@ -197,10 +195,9 @@ class MujocoLookups(ABC):
         for name, actuator in find(self.model, "actuator", names).items():
             controls = controls_of(self.model, actuator).values()
             if not controls:
-                raise EnvironmentLoadError(
-                    f"the actuator {name!r} has no control: it has no input",
-                    "give it an input in the MJCF, or leave it out here",
-                )
+                what = f"the actuator {name!r} has no control: it has no input"
+                hint = "give it an input in the MJCF, or leave it out here"
+                raise EnvironmentLoadError(what, hint)
             columns += controls
         ranges, limited = self.model.actuator_ctrlrange, self.model.actuator_ctrllimited
         single = isinstance(names, str) and len(columns) == 1
@@ -226,19 +223,16 @@ class MujocoLookups(ABC):
         """A mocap body, which stands or moves as it is written."""
         number = int(self.model.body_mocapid[find(self.model, "body", name)[name]])
         if number < 0:
-            raise EnvironmentLoadError(
-                f"{name!r} is no mocap body",
-                f'write mocap="true" in its <body>, or use self.body({name!r})',
-            )
+            hint = f'write mocap="true" in its <body>, or use self.body({name!r})'
+            raise EnvironmentLoadError(f"{name!r} is no mocap body", hint)
         return MocapBody(self, number)
 
     def contact(self, names: Names, other: str | None = None) -> Contact:
         """Contacts of geoms or a body's geoms with `other` or anything; a group has one each."""
         if not isinstance(other, (str, type(None))):
-            raise EnvironmentLoadError(
-                f"contact({names!r}, {other!r}): expected one name to be touched",
-                "only the first may be a list, which gives each of a group its own contact",
-            )
+            what = f"contact({names!r}, {other!r}): expected one name to be touched"
+            hint = "only the first may be a list, which gives each of a group its own contact"
+            raise EnvironmentLoadError(what, hint)
         firsts = find_geoms(self.model, names)
         seconds = {} if other is None else find_geoms(self.model, other)
         targets, touched = (

@@ -72,20 +72,17 @@ def _find(
     model: mujoco.MjModel, kind: str, known: Mapping[str, _Found], names: Names
 ) -> dict[str, _Found]:
     if not (isinstance(names, Sequence) and names):
-        raise EnvironmentLoadError(
-            f"{names!r} names no {kind}: expected a name, or a list of names and patterns",
-            f"the MJCF has: {_listed(known)}",
-        )
+        what = f"{names!r} names no {kind}: expected a name, or a list of names and patterns"
+        raise EnvironmentLoadError(what, f"the MJCF has: {_listed(known)}")
     found: dict[str, _Found] = {}
     for name in [names] if isinstance(names, str) else names:
         try:
             is_name = isinstance(names, str) or name in known
             matches = [name] if is_name else [each for each in known if re.fullmatch(name, each)]
         except (re.error, TypeError) as error:
-            raise EnvironmentLoadError(
-                f"{name!r} is neither the name of a {kind} nor a regular expression: {error}",
-                "a pattern matches whole names: '.*_knee' matches all that end in _knee",
-            ) from None
+            what = f"{name!r} is neither the name of a {kind} nor a regular expression: {error}"
+            hint = "a pattern matches whole names: '.*_knee' matches all that end in _knee"
+            raise EnvironmentLoadError(what, hint) from None
         if not set(matches) & known.keys():
             raise unknown_name(model, kind, name, known)
         found.update((match, known[match]) for match in matches)

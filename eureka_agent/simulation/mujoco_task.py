@@ -256,10 +256,8 @@ def model_path(task: MujocoTask | type[MujocoTask]) -> Path:
     owner = next((each for each in cls.__mro__ if "model_file" in vars(each)), cls)
     path = Path(inspect.getfile(owner)).parent / task.model_file
     if not path.is_file():
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}",
-            "put the MJCF there",
-        )
+        what = f"{cls.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}"
+        raise EnvironmentLoadError(what, "put the MJCF there")
     return path
 
 

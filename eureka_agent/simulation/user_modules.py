@@ -172,10 +172,8 @@ def third_party_code(
 
 def _frames(error: BaseException) -> list[tuple[str, str]]:
     """Top-level module and `"<file>, line <n>: "` of each frame, the innermost last."""
-    return [
-        (module_of(frame), f"{frame.f_code.co_filename}, line {line}: ")
-        for frame, line in traceback.walk_tb(error.__traceback__)
-    ]
+    walked = traceback.walk_tb(error.__traceback__)
+    return [(module_of(each), f"{each.f_code.co_filename}, line {line}: ") for each, line in walked]
 
 
 def module_of(frame: FrameType) -> str:

@@ -164,10 +164,10 @@ class VecTask(ABC):
         self.extras: dict[str, Any] = {}
         self._constants: frozenset[str] = frozenset()
         """Tensor attributes whose length equals the number of rows by chance."""
+        windowed = (each for each in self.variables if each.window)
+        shapes = {each.name: (num_envs, each.window, *each.shape) for each in windowed}
         self._windows = {
-            each.name: torch.zeros(num_envs, each.window, *each.shape, device=self.device)
-            for each in self.variables
-            if each.window
+            name: torch.zeros(shape, device=self.device) for name, shape in shapes.items()
         }
         """Last values of variables, from the oldest on. Shape: (num_envs, window, *shape)."""
 

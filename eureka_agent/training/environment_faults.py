@@ -117,9 +117,8 @@ def loading_limit(limit_s: float) -> Iterator[None]:
         with time_limit(limit_s, STANDARD_ERROR):
             yield
     except TimeLimitError as error:
-        raise EnvironmentFaultError(
-            f"{place_of_error(error)}it did not end within {error.seconds:g} s", _endless_hint()
-        ) from None
+        what = f"{place_of_error(error)}it did not end within {error.seconds:g} s"
+        raise EnvironmentFaultError(what, _endless_hint()) from None
 
 
 def _endless_hint(setting: str = "") -> str:

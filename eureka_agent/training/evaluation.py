@@ -323,11 +323,8 @@ class _Pass:
             found.append(trajectories)
         for name in (*self._records[0], "fitness") if self._recorded_rows else ():
             # one name at a time, to halve the peak memory
-            values = (
-                torch.cat(self._recorded_fitness)
-                if name == "fitness"
-                else torch.stack([record[name] for record in self._records])
-            )
+            parts = [record.get(name) for record in self._records]
+            values = torch.cat(self._recorded_fitness) if name == "fitness" else torch.stack(parts)
             array = values.cpu().numpy()
             for trajectory, row in picked:
                 trajectory[name] = array[: self._lengths[row], row].copy()

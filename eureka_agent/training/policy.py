@@ -39,10 +39,8 @@ class Policy:
         policy.<i>.bias (1, outputs), and for a Gaussian log_std. `distribution`: None takes the one
         named in `metadata`. Raises ValueError where that does not fit."""
         self._tensors = dict(tensors)
-        self._layers = [
-            (tensors[f"policy.{index}.weight"], tensors[f"policy.{index}.bias"])
-            for index in range(_num_layers(tensors))
-        ]
+        names = (f"policy.{index}" for index in range(_num_layers(tensors)))
+        self._layers = [(tensors[f"{name}.weight"], tensors[f"{name}.bias"]) for name in names]
         self._mean = tensors["observation_mean"]
         self._inverse_deviation = tensors["observation_deviation"].reciprocal()
         outputs = self.layer_sizes[-1]
@@ -113,9 +111,8 @@ def load_policy(path: Path, device: str = "cpu") -> Policy:
             metadata = dict(file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dictionary)
     except (OSError, SafetensorError) as error:
-        raise RunFolderError(
-            f"cannot read the policy {str(path)!r}: {error}", "name a policy.safetensors of a run"
-        ) from None
+        what = f"cannot read the policy {str(path)!r}: {error}"
+        raise RunFolderError(what, "name a policy.safetensors of a run") from None
     activation = metadata.get("activation")
     if activation not in _ACTIVATIONS or not _fit_together(tensors, metadata):
         raise RunFolderError(f"{str(path)!r} holds no policy", "name a policy.safetensors of a run")
@@ -139,12 +136,9 @@ def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) ->
     for index, (inputs, outputs) in enumerate(pairwise(sizes)):
         expected[f"policy.{index}.weight"] = (inputs, outputs)
         expected[f"policy.{index}.bias"] = (1, outputs)
-    return all(
-        name in tensors
-        and tuple(tensors[name].shape) == shape
-        and tensors[name].dtype == torch.float32
-        for name, shape in expected.items()
-    )
+    found = {name: tensors[name] for name in expected if name in tensors}
+    shaped = {name: tuple(each.shape) for name, each in found.items()}
+    return shaped == expected and all(each.dtype == torch.float32 for each in found.values())
 
 
 class Actor(Protocol):

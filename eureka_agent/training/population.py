@@ -36,14 +36,8 @@ class StackedMembers:
         self._settings = settings
         device = environment.device
         self.distribution = distribution_of(environment)
-        self.networks = StackedNetworks(
-            members,
-            environment.num_observations,
-            self.distribution,
-            settings.hidden_sizes,
-            settings.activation,
-            device,
-        )
+        size, layers = environment.num_observations, (settings.hidden_sizes, settings.activation)
+        self.networks = StackedNetworks(members, size, self.distribution, *layers, device)
         size = environment.num_observations
         self.observation_statistics = ObservationStatistics(members, size, device)
         self._return_statistics = ReturnStatistics(members, device)
@@ -171,11 +165,8 @@ class StackedMembers:
 
     def policy_tensors(self, member: int) -> dict[str, Tensor]:
         """CPU copies of the tensors that a member's policy needs to act."""
-        tensors = {
-            name: tensor
-            for name, tensor in self.networks.member_tensors(member).items()
-            if not name.startswith("value.")
-        }
+        named = self.networks.member_tensors(member).items()
+        tensors = {name: tensor for name, tensor in named if not name.startswith("value.")}
         tensors["observation_mean"] = self.observation_statistics.mean[member].clone()
         tensors["observation_deviation"] = self.observation_statistics.deviation()[member].clone()
         return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
@@ -249,10 +240,8 @@ def curve_points(
     sums = episodes.count, episodes.fitness_sum, episodes.length_sum
     numbers = torch.stack([*sums, *named.values()], dim=1).tolist()
     causes = list(rollout.causes)
-    ended = torch.stack(
-        [(rollout.causes[cause] & episodes.counted).flatten(1).sum(dim=1) for cause in causes],
-        dim=1,
-    ).tolist()
+    counted = ((rollout.causes[each] & episodes.counted).flatten(1) for each in causes)
+    ended = torch.stack([each.sum(dim=1) for each in counted], dim=1).tolist()
     moments = _component_moments([components[member] for member in env_steps])
     points, faults = {}, {}
     for (member, steps), (means, magnitudes, deviations) in zip(

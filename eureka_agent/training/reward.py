@@ -189,10 +189,8 @@ class RewardFunction:
         pair = result if isinstance(result, (tuple, list)) else None
         if pair is None or len(pair) != 2:
             found = type(result).__name__ if pair is None else f"{len(pair)} values"
-            raise self._violation(
-                f"returned {found}, expected (total, components)",
-                "end with `return total, {'name': component}`",
-            )
+            what = f"returned {found}, expected (total, components)"
+            raise self._violation(what, "end with `return total, {'name': component}`")
         total, components = pair
         if not isinstance(components, dict):
             raise self._violation(
@@ -201,10 +199,8 @@ class RewardFunction:
                 "return the components as `{'name': component}`",
             )
         if len(components) > MOST_COMPONENTS:
-            raise self._violation(
-                f"there are {len(components)} components, expected at most {MOST_COMPONENTS}",
-                "add up what belongs together",
-            )
+            what = f"there are {len(components)} components, expected at most {MOST_COMPONENTS}"
+            raise self._violation(what, "add up what belongs together")
         return total, components
 
     def _series(self, what: str, value: object, like: Tensor) -> Tensor:
@@ -330,10 +326,8 @@ def _definition(tree: ast.Module) -> ast.FunctionDef:
     functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
     found = [node for node in functions if node.name == FUNCTION_NAME]
     if not found:
-        raise RewardLoadError(
-            f"the source defines no function {FUNCTION_NAME!r}",
-            f"write `def {FUNCTION_NAME}(…)` at the top level",
-        )
+        what = f"the source defines no function {FUNCTION_NAME!r}"
+        raise RewardLoadError(what, f"write `def {FUNCTION_NAME}(…)` at the top level")
     return found[-1]
 
 

@@ -169,14 +169,8 @@ class PPOUpdate:
             twice = index.unsqueeze(2).expand(-1, -1, 2, -1).flatten()
             inputs = observations.index_select(0, twice).view(minibatches, 2 * members, size, -1)
             for minibatch in range(minibatches):
-                report += self._minibatch(
-                    first,
-                    end,
-                    inputs[minibatch],
-                    batch.parameters,
-                    gradient,
-                    *(part[minibatch] for part in parts),
-                )
+                given = inputs[minibatch], batch.parameters, gradient
+                report += self._minibatch(first, end, *given, *(part[minibatch] for part in parts))
 
     def _minibatch(
         self,

@@ -66,10 +66,10 @@ def check_reward(
         result = reward(recorded)
     except RewardContractError as error:
         # most rewards that raise expect other shapes
-        shapes = ", ".join(
-            f"{name} ({', '.join(['batch', *map(str, recorded[name].shape[1:])])})"
-            for name in reward.arguments
+        sizes = (
+            (name, ["batch", *map(str, recorded[name].shape[1:])]) for name in reward.arguments
         )
+        shapes = ", ".join(f"{name} ({', '.join(each)})" for name, each in sizes)
         found = contract_finding(error)
         hint = f"{found.hint}; " if found.hint else ""
         return [found.model_copy(update={"hint": f"{hint}the arguments' shapes: {shapes}"})]
@@ -153,10 +153,8 @@ class _Checks:
         median = statistics.median(seconds)
         if median <= NOTICEABLE_SECONDS:
             return False
-        message = (
-            f"one call on {TIMED_ROWS} steps takes {median * 1e3:.0f} ms, expected below"
-            f" {NOTICEABLE_SECONDS * 1e3:.0f} ms"
-        )
+        took = f"takes {median * 1e3:.0f} ms, expected below {NOTICEABLE_SECONDS * 1e3:.0f} ms"
+        message = f"one call on {TIMED_ROWS} steps {took}"
         if median > SLOW_SECONDS:  # the other checks call it even more often
             self._stop(finding("D309", message))
         self.findings.append(finding("D309", message, severity="warning"))
@@ -204,9 +202,9 @@ class _Checks:
         """Call it twice, with other contents of fresh memory, and on two halves in either order
         with one top level, to find kept state and leftovers. Compare to the bit."""
         reward, half = self._reward, len(values[self._reward.arguments[0]]) // 2
+        parts = (slice(half), slice(half, None), slice(TIMED_ROWS))
         first, second, timed = (
-            {name: value[rows] for name, value in values.items()}
-            for rows in (slice(half), slice(half, None), slice(TIMED_ROWS))
+            {name: each[rows] for name, each in values.items()} for rows in parts
         )
         one, two = reward.remembering(), reward.remembering()
         try:

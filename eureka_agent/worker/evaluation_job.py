@@ -142,9 +142,8 @@ def _passes(
     requests: dict[int, PolicyRequest], environment_class: type[VecTask]
 ) -> Iterator[list[int]]:
     """Group the policies into passes, those with recorded trajectories first."""
-    floats = environment_class.num_observations + sum(
-        math.prod(variable.shape) for variable in environment_class.all_variables()
-    )
+    sizes = (math.prod(variable.shape) for variable in environment_class.all_variables())
+    floats = environment_class.num_observations + sum(sizes)
     recorded_bytes = 4 * floats * environment_class.max_episode_length
     places: list[int] = []
     rows = recorded = 0

@@ -182,12 +182,8 @@ class _Quantities:
     ) -> State:
         """Set the first of a group to a value; the others keep their difference to it."""
         first = self.newest(group[0], base)
-        return {
-            name: (self._beside(value, name) + (base[name] - self._beside(first, name))).clamp(
-                *limits
-            )
-            for name in group
-        }
+        apart = {name: base[name] - self._beside(first, name) for name in group}
+        return {name: (self._beside(value, name) + apart[name]).clamp(*limits) for name in group}
 
     def at(self, level: _Level, group: Group, base: Mapping[str, Tensor]) -> State:
         if level.words:  # a direction

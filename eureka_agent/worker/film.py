@@ -222,15 +222,8 @@ class Gif:
 
     def content(self) -> bytes:
         file = io.BytesIO()
-        self._images[0].save(
-            file,
-            format="GIF",
-            save_all=True,
-            append_images=self._images[1:],
-            duration=self._milliseconds,
-            loop=0,
-            optimize=True,
-        )
+        rest = {"append_images": self._images[1:], "duration": self._milliseconds, "loop": 0}
+        self._images[0].save(file, format="GIF", save_all=True, optimize=True, **rest)
         return file.getvalue()
 
 
@@ -241,10 +234,8 @@ class Sheet:
         """`columns`: moments of each episode, its start and end among them."""
         self._episodes = episodes
         self._control_dt = control_dt
-        self._steps: list[list[int]] = [
-            np.linspace(0, episode.length, columns).round().astype(int).tolist()
-            for episode in episodes
-        ]
+        moments = (np.linspace(0, each.length, columns).round() for each in episodes)
+        self._steps: list[list[int]] = [each.astype(int).tolist() for each in moments]
         self._found: list[dict[int, Picture]] = [{} for _ in episodes]
 
     def wants(self, place: int, step: int) -> bool:

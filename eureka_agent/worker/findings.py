@@ -90,10 +90,8 @@ def sum_findings(total: Tensor, components: Mapping[str, Tensor]) -> list[Findin
         return []
     else:
         row = int((total - terms.sum(dim=0)).abs().argmax())
-        message += (
-            f": a recorded state has {total[row].item():.4g}, and its components"
-            f" {terms[:, row].sum().item():.4g} together"
-        )
+        has, sums = total[row].item(), terms[:, row].sum().item()
+        message += f": a recorded state has {has:.4g}, and its components {sums:.4g} together"
     return [finding("D315", message, hint, severity="warning")]
 
 

@@ -76,10 +76,8 @@ class RewardedEnvironment:
     def step(self, actions: Tensor) -> Step:
         """Act in all environments; those that ended begin anew. Shape: (num_envs, num_actions)."""
         transition = self.environment.advance(actions)
-        values = {
-            name: self._previous[name] if name in self._previous else transition.variables[name]
-            for name in self._arguments
-        }
+        now, before = transition.variables, self._previous
+        values = {name: (before if name in before else now)[name] for name in self._arguments}
         total = self._reward(values)
         ended, truncated = self.environment.reset_buf.clone(), transition.truncated.clone()
         reached = transition.observations.clone()
@@ -115,10 +113,8 @@ class RewardedVecEnv(VecEnv):
         step = self._rewarded.step(self._actions)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for row in step.ended.nonzero().flatten().tolist():
-            infos[row] = {
-                "TimeLimit.truncated": bool(step.truncated[row]),
-                "terminal_observation": step.reached[row].numpy(),
-            }
+            infos[row] = {"TimeLimit.truncated": bool(step.truncated[row])}
+            infos[row]["terminal_observation"] = step.reached[row].numpy()
         return step.observations.numpy(), step.reward.numpy(), step.ended.numpy(), infos
 
     def close(self) -> None:

@@ -74,14 +74,11 @@ class RemoteReward:
         cls, environment: type[VecTask], nursery: Nursery, reward: RewardSpecification, rows: int
     ) -> RemoteReward:
         """A reward with the variables and constants of an environment."""
-        return cls(
-            nursery,
-            reward,
-            environment.all_variables(),
-            rows,
-            constants=environment.constants,
-            quaternion_order=environment.quaternion_order,
-        )
+        named = {
+            "constants": environment.constants,
+            "quaternion_order": environment.quaternion_order,
+        }
+        return cls(nursery, reward, environment.all_variables(), rows, **named)
 
     def begin(
         self, values: Mapping[str, Tensor], timeout_s: float
@@ -122,10 +119,8 @@ class RemoteReward:
             if fault := component_fault(name):
                 raise RewardContractError("contract", *fault)
         stride = _FLOAT_BYTES * process.load.rows
-        results = [
-            process.memory.at(process.load.results + stride * index, (rows,)).to(device, copy=True)
-            for index in range(1 + len(answer.names))
-        ]
+        places = (process.load.results + stride * index for index in range(1 + len(answer.names)))
+        results = [process.memory.at(place, (rows,)).to(device, copy=True) for place in places]
         return results[0], dict(zip(answer.names, results[1:], strict=True))
 
     def _answer(self, process: _Process, timeout_s: float) -> Answer:

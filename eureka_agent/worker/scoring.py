@@ -67,13 +67,11 @@ def stored_steps(
             # the start state before the first step is not recorded
             before = [torch.cat([part[:1], part[:-1]]) for part in parts]
             values[PREVIOUS_PREFIX + variable.name] = torch.cat(before)
-    lengths = tuple(
-        tuple(
-            (name, max((len(array) for array in episode.values()), default=0))
-            for name, episode in file.items()
-        )
-        for file in files
-    )
+
+    def longest(episode: Trajectory) -> int:
+        return max((len(array) for array in episode.values()), default=0)
+
+    lengths = tuple(tuple((name, longest(each)) for name, each in file.items()) for file in files)
     return StoredSteps(values, lengths, _credit(files) if credit else None)
 
 
@@ -81,10 +79,10 @@ def _credit(files: Sequence[Mapping[str, Trajectory]]) -> StoredCredit | None:
     episodes = [episode for file in files for episode in file.values()]
     if not episodes or any({"fitness", "observations"} - each.keys() for each in episodes):
         return None
-    fitness, observations = (
-        np.concatenate([each[name] for each in episodes]).astype(np.float64)
-        for name in ("fitness", "observations")
+    both = (
+        np.concatenate([each[name] for each in episodes]) for name in ("fitness", "observations")
     )
+    fitness, observations = (each.astype(np.float64) for each in both)
     if fitness.ndim != 1 or observations.ndim != 2 or len(fitness) != len(observations):
         return None
     if not (np.isfinite(fitness).all() and np.isfinite(observations).all()):

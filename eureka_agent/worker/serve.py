@@ -118,9 +118,8 @@ class Worker:
         try:
             answers = list(work())
         except EurekaError as error:
-            is_environment = isinstance(error, EnvironmentFaultError) or (
-                isinstance(error, EnvironmentLoadError) and not opening
-            )
+            loading = isinstance(error, EnvironmentLoadError) and not opening
+            is_environment = loading or isinstance(error, EnvironmentFaultError)
             said = {"message": error.message, "hint": error.hint, "environment": is_environment}
             answers = [events.Fault(job=job, **said)]
         except KeyboardInterrupt:
@@ -276,10 +275,8 @@ def check_device(device: str) -> None:
     gpus = find_gpus()
     kind, _, number = device.partition(":")
     if kind == "cuda" and int(number or 0) >= gpus.count:
-        raise EurekaError(
-            f"the worker was to run on {device!r}: {gpus.missing or f'torch finds {gpus.count}'}",
-            f"see what `{command_line('doctor')}` says of devices",
-        )
+        what = f"the worker was to run on {device!r}: {gpus.missing or f'torch finds {gpus.count}'}"
+        raise EurekaError(what, f"see what `{command_line('doctor')}` says of devices")
 
 
 def pack_kernels(folder: Path) -> bytes:

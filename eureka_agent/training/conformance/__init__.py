@@ -206,21 +206,18 @@ class _Checking:
         except TimeLimitError as error:
             self._stuck = True
             place = self._place(error) or place_of_error(error)
-            raise checks.Nonconforming(
-                "",
-                f"{place}it did not end within {error.seconds:g} s",
-                "look for a loop that never ends, or raise --time-limit",
-            ) from None
+            actual = f"{place}it did not end within {error.seconds:g} s"
+            hint = "look for a loop that never ends, or raise --time-limit"
+            raise checks.Nonconforming("", actual, hint) from None
         except BaseException as error:  # noqa: BLE001  (whatever the environment's code raises)
             place = self._place(error)
             # with variables that are not as declared this program's own code fails
             follows = not place and any(each == _VARIABLES for _, each in self._broken)
             actual = "" if follows else f"{place}{describe_error(error)}"
             raise checks.Nonconforming("", actual, "correct this line", raised=True) from None
+        remarks = (each for each in found if isinstance(each, checks.Remark))
         warnings = [
-            CheckResult(name, "warning", each.expected, each.actual, each.hint)
-            for each in found
-            if isinstance(each, checks.Remark)
+            CheckResult(name, "warning", each.expected, each.actual, each.hint) for each in remarks
         ]
         notes = "; ".join(each for each in found if isinstance(each, checks.Note))
         return warnings or [CheckResult(name, "ok", "", notes or "as expected")]

@@ -116,11 +116,9 @@ def written_columns(subject: Subject) -> None:
     environment.compute_observations()
     missing = environment.obs_buf.isnan().all(dim=0).nonzero().flatten().tolist()
     if environment.obs_buf is buffer and missing:
-        raise Nonconforming(
-            f"{environment.num_observations} columns, as num_observations says",
-            f"never written: {columns_in_words(missing)}",
-            "write them, or make num_observations smaller: policies see them as 0",
-        )
+        expected = f"{environment.num_observations} columns, as num_observations says"
+        hint = "write them, or make num_observations smaller: policies see them as 0"
+        raise Nonconforming(expected, f"never written: {columns_in_words(missing)}", hint)
 
 
 def columns_in_words(columns: list[int]) -> str:
@@ -166,11 +164,9 @@ def time_limit(subject: Subject) -> None:
     ended = transition.terminated ^ transition.truncated
     if not bool(ended.all()):
         length = environment.max_episode_length
-        raise Nonconforming(
-            f"all {ROWS} rows terminated or truncated (not both) after {length} steps",
-            f"{int(ended.sum())} rows",
-            "leave the time limit to the base class: compute_termination gives other ends alone",
-        )
+        expected = f"all {ROWS} rows terminated or truncated (not both) after {length} steps"
+        hint = "leave the time limit to the base class: compute_termination gives other ends alone"
+        raise Nonconforming(expected, f"{int(ended.sum())} rows", hint)
 
 
 def finite_values(subject: Subject) -> None:
@@ -231,20 +227,16 @@ def reset_state(subject: Subject) -> None:
     ends = [SUCCEEDED] if environment.success_causes else []
     for name in ("progress_buf", "actions", "terminated", *ends):
         if bool((after[name][asked] != 0).any()):
-            raise Nonconforming(
-                f"{name} 0 in a row just reset",
-                f"{after[name][asked].tolist()!r}",
-                "call the base class's reset_rows",
-            )
+            expected = f"{name} 0 in a row just reset"
+            actual = f"{after[name][asked].tolist()!r}"
+            raise Nonconforming(expected, actual, "call the base class's reset_rows")
     others = [row for row in range(ROWS) if row not in asked.tolist()]
     same = (torch.equal(after[name][others], value[others]) for name, value in before.items())
     changed = [name for name, is_same in zip(before, same, strict=True) if not is_same]
     if changed:
-        raise Nonconforming(
-            f"reset_idx({asked.tolist()!r}) changes these rows alone",
-            f"it changed {', '.join(changed)} of other rows",
-            "write reset_idx with env_ids as index: `self.state[env_ids] = …`",
-        )
+        expected = f"reset_idx({asked.tolist()!r}) changes these rows alone"
+        hint = "write reset_idx with env_ids as index: `self.state[env_ids] = …`"
+        raise Nonconforming(expected, f"it changed {', '.join(changed)} of other rows", hint)
 
 
 # ── helpers ───────────────────────────────────────────────────────────────────────────────────────
@@ -255,11 +247,9 @@ def _check_variables(environment: VecTask, values: Mapping[str, Tensor]) -> None
     names, given = set(declared), set(values)
     faults = {"missing": sorted(names - given), "not declared": sorted(given - names)}
     if any(faults.values()):
-        raise Nonconforming(
-            f"the {len(declared)} declared variables",
-            "; ".join(f"{fault}: {names!r}" for fault, names in faults.items() if names),
-            "compute_variables returns exactly the names in the class's `variables`",
-        )
+        actual = "; ".join(f"{fault}: {names!r}" for fault, names in faults.items() if names)
+        hint = "compute_variables returns exactly the names in the class's `variables`"
+        raise Nonconforming(f"the {len(declared)} declared variables", actual, hint)
     for name, value in values.items():
         shape = (environment.num_envs, *declared[name].shape)
         check_tensor(f"variable {name}", value, shape, torch.float32)
@@ -303,11 +293,8 @@ def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
                 "a smaller time step, smaller forces or gears, and more damping keep it stable;"
                 " see what grows from step to step",
             )
-        raise Nonconforming(
-            f"{name} finite",
-            f"{what} {_first_odd(value)} {where}",
-            "guard divisions, and limit velocities in the physics",
-        )
+        hint = "guard divisions, and limit velocities in the physics"
+        raise Nonconforming(f"{name} finite", f"{what} {_first_odd(value)} {where}", hint)
 
 
 def _limits(cls: type[VecTask]) -> Mapping[str, float]:

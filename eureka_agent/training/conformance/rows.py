@@ -92,11 +92,9 @@ def same_seed(subject: Subject) -> None:
     first, second = subject.steps(_COMPARED_STEPS), subject.steps(_COMPARED_STEPS)
     for index, steps in enumerate(zip(first, second, strict=True)):
         if different := _unequal(*steps):
-            raise Nonconforming(
-                "two runs with seed 0 give the same values",
-                f"{', '.join(different)} differ in step {index}",
-                f"draw random numbers from {subject.cls.random_numbers}",
-            )
+            expected = "two runs with seed 0 give the same values"
+            hint = f"draw random numbers from {subject.cls.random_numbers}"
+            raise Nonconforming(expected, f"{', '.join(different)} differ in step {index}", hint)
 
 
 def begun_anew(subject: Subject) -> None:
@@ -184,11 +182,9 @@ def row_independence(subject: Subject) -> None:
         states, words = (_numbers(among), _numbers(single)), (f"among {ROWS}", "alone")
         name, text = _difference(states, words, [(row, 0)])
         if name:
-            raise Nonconforming(
-                f"{name} of a row is the same alone and among {ROWS} rows",
-                f"{text} in step {index}",
-                f"let no operation mix rows, and draw random numbers from {many.random_numbers}",
-            )
+            expected = f"{name} of a row is the same alone and among {ROWS} rows"
+            hint = f"let no operation mix rows, and draw random numbers from {many.random_numbers}"
+            raise Nonconforming(expected, f"{text} in step {index}", hint)
 
 
 def restored_rows(subject: Subject) -> None:
@@ -219,11 +215,8 @@ def restored_rows(subject: Subject) -> None:
         states, words = (_numbers(one), _numbers(other)), ("where it was", "where it was loaded")
         name, text = _difference(states, words, pairs)
         if name:
-            raise Nonconforming(
-                f"{name} of a row continues unchanged after row_state and load_row_state",
-                f"{text} {index + 1} steps later",
-                _REST_OF_STATE,
-            )
+            expected = f"{name} of a row continues unchanged after row_state and load_row_state"
+            raise Nonconforming(expected, f"{text} {index + 1} steps later", _REST_OF_STATE)
 
 
 def masked_resets(subject: Subject) -> None:

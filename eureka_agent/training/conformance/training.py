@@ -190,11 +190,9 @@ def brief_training(subject: Subject, seen: Seen, seconds: float) -> Iterator[Not
                 reached = abs(event.point.fitness or 0.0)
                 seen.trained_fitness = max(seen.trained_fitness, reached)
             elif isinstance(event, MemberFailed):
-                raise Nonconforming(
-                    f"a training on the {kind} that goes on",
-                    f"it failed: {event.reason}",
-                    "correct the reward, or what it reads",
-                )
+                expected = f"a training on the {kind} that goes on"
+                actual = f"it failed: {event.reason}"
+                raise Nonconforming(expected, actual, "correct the reward, or what it reads")
         iterations += 1
         if iterations == 1 and trainer.busy:  # it warms up, unless it is the only one
             measured, first_steps = time.monotonic(), env_steps
@@ -255,11 +253,9 @@ _MUCH_MEMORY = 4_000_000
 def hooks(subject: Subject) -> None:
     """No method or class attribute has almost the name of one that a subclass may define."""
     for place, name, meant in misspelt(subject.cls):
-        raise Nonconforming(
-            f"{meant}, as the base class calls it",
-            f"{place}{misspelling(subject.cls, name, meant)}",
-            f"rename it to {meant!r}, or to something less alike",
-        )
+        expected = f"{meant}, as the base class calls it"
+        actual = f"{place}{misspelling(subject.cls, name, meant)}"
+        raise Nonconforming(expected, actual, f"rename it to {meant!r}, or to something less alike")
 
 
 def baselines(subject: Subject) -> Iterator[Remark]:
@@ -302,10 +298,8 @@ def mujoco_speed(subject: Subject) -> Iterator[Note | Remark]:
     model = environment.model
     integrator = mujoco.mjtIntegrator(model.opt.integrator).name.removeprefix("mjINT_")
     count = substeps(cls, model)
-    text = (
-        f"integrator {integrator}, timestep {model.opt.timestep:g} s, {count} physics steps in a"
-        f" control step of {cls.control_dt:g} s"
-    )
+    text = f"integrator {integrator}, timestep {model.opt.timestep:g} s, {count} physics steps in a"
+    text += f" control step of {cls.control_dt:g} s"
     if integrator == "RK4":
         text += '; integrator="implicitfast" costs a quarter, and is stable at twice the timestep'
     if count > _TOO_MANY_SUBSTEPS:
@@ -340,9 +334,7 @@ def no_values(subject: Subject) -> None:
         found = {"observations": transition.observations, **transition.variables}
         for name, value in found.items():
             if value.device.type != "meta":
-                raise Nonconforming(
-                    f"{name} are on the environment's device",
-                    f"on {value.device}",
-                    "make tensors with device=self.device",
-                )
+                expected = f"{name} are on the environment's device"
+                actual = f"on {value.device}"
+                raise Nonconforming(expected, actual, "make tensors with device=self.device")
         environment.reset_done()
