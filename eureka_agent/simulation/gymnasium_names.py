@@ -188,8 +188,8 @@ def read_state(environment: gymnasium.Env, place: StatePlace) -> dict[str, Tenso
         values = numpy.array([*state, state.dtype == numpy.float32], dtype=numpy.float64)
     generator = physics.np_random.bit_generator.state
     # its PCG64 has two numbers of 128 bits, here in words of 64, and a buffered half word
-    numbers = (generator["state"][name] for name in ("state", "inc"))
-    words = [number >> shift & (2**_WORD - 1) for number in numbers for shift in (0, _WORD)]
+    long = (generator["state"][name] for name in ("state", "inc"))
+    words = [number >> shift & (2**_WORD - 1) for number in long for shift in (0, _WORD)]
     words += [generator["has_uint32"], generator["uinteger"]]
     numbers = numpy.array(words, dtype=numpy.uint64).view(numpy.int64)
     return {_PHYSICS: torch.from_numpy(values), _GENERATOR: torch.from_numpy(numbers)}
@@ -218,9 +218,6 @@ def write_state(environment: gymnasium.Env, place: StatePlace, state: dict[str, 
     words = state[_GENERATOR].numpy().view(numpy.uint64).tolist()
     low, high, low_inc, high_inc, buffered, half = words
     generator = physics.np_random.bit_generator
-    generator.state = {
-        **generator.state,
-        "state": {"state": low | high << _WORD, "inc": low_inc | high_inc << _WORD},
-        "has_uint32": buffered,
-        "uinteger": half,
-    }
+    numbers = {"state": low | high << _WORD, "inc": low_inc | high_inc << _WORD}
+    rest = {"has_uint32": buffered, "uinteger": half}
+    generator.state = {**generator.state, "state": numbers, **rest}

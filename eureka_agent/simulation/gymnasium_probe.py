@@ -38,14 +38,8 @@ from eureka_agent.task import Variable
 if TYPE_CHECKING:
     from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 
-NATIVE_REWARD = Variable(
-    "native_reward",
-    (),
-    "1",
-    "-",
-    "the reward that the environment itself gives for this step; 0 right after a reset",
-    private=True,
-)
+_DOC = "the reward that the environment itself gives for this step; 0 right after a reset"
+NATIVE_REWARD = Variable("native_reward", (), "1", "-", _DOC, private=True)
 REACHED = "reached_goal"
 """Cause of an end that is always a success."""
 _DECLARED = "as env.py says"

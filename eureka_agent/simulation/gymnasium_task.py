@@ -84,10 +84,9 @@ class GymnasiumTask(VecTask):
         self._check_sizes(self.environments[0], options)
         self._conversion = Conversion(self.environments[0].action_space)
         width = max((entry.columns.stop for entry in self._entries), default=0)
-        self._observations, self._entry_values, self._infos = (
-            numpy.zeros((num_envs, columns), dtype=numpy.float32)
-            for columns in (self.num_observations, width, len(self.info_keys))
-        )
+        columns = self.num_observations, width, len(self.info_keys)
+        arrays = (numpy.zeros((num_envs, each), dtype=numpy.float32) for each in columns)
+        self._observations, self._entry_values, self._infos = arrays
         self._rewards = numpy.zeros(num_envs, dtype=numpy.float32)
         self._terminated, self._truncated = numpy.zeros((2, num_envs), dtype=bool)
 
@@ -164,9 +163,7 @@ class GymnasiumTask(VecTask):
 
     def _call(self, row: int, steps: int = 0, *, seed: int = 0, action: Any = None) -> None:
         result = call(
-            self.environments[row],
-            self.num_observations,
-            steps,
+            *(self.environments[row], self.num_observations, steps),
             seed=seed,
             action=action,
             keys=self.info_keys,

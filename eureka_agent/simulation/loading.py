@@ -261,12 +261,5 @@ def _load_gymnasium(reference: str) -> LoadedEnvironment:
         raise EnvironmentLoadError(what, f"name one, such as {GYMNASIUM_PREFIX}Hopper-v5")
     cls = environment_class(gymnasium_id)
     tasks, rewards = cls.own_tasks()
-    return LoadedEnvironment(
-        reference=reference,
-        name=gymnasium_id,
-        folder=None,
-        environment_class=cls,
-        tasks=tasks,
-        fingerprint=fingerprint(cls),
-        generated_rewards=rewards,
-    )
+    found = cls, tasks, fingerprint(cls), rewards
+    return LoadedEnvironment(reference, gymnasium_id, None, *found)

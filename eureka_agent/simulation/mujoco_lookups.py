@@ -31,12 +31,9 @@ from eureka_agent.simulation.physics import Physics
 
 _OBJECT = mujoco.mjtObj
 _OBJECTS: dict[Kind, mujoco.mjtObj] = {"body": _OBJECT.mjOBJ_XBODY, "site": _OBJECT.mjOBJ_SITE}
-_WIDTHS = {
-    mujoco.mjtJoint.mjJNT_FREE: (7, 6),
-    mujoco.mjtJoint.mjJNT_BALL: (4, 3),
-    mujoco.mjtJoint.mjJNT_SLIDE: (1, 1),
-    mujoco.mjtJoint.mjJNT_HINGE: (1, 1),
-}
+_JOINT = mujoco.mjtJoint
+_WIDTHS = {_JOINT.mjJNT_FREE: (7, 6), _JOINT.mjJNT_BALL: (4, 3)}
+_WIDTHS |= dict.fromkeys((_JOINT.mjJNT_SLIDE, _JOINT.mjJNT_HINGE), (1, 1))
 """Entries of a joint in qpos and in qvel."""
 _FRAME_SENSORS = {"FRAMEPOS": 3, "FRAMEQUAT": 4, "FRAMELINVEL": 3, "FRAMEANGVEL": 3}
 """Entries of the sensors of a frame."""
@@ -98,14 +95,10 @@ class AddedSensors:
         if not self._columns:
             return model
         for reading in (each for readings in self._columns for each in readings):
-            spec.add_sensor(
-                type=reading.type,
-                objtype=reading.target.kind,
-                objname=reading.target.name,
-                reftype=reading.reference.kind,
-                refname=reading.reference.name,
-                intprm=reading.parameters,
-            )
+            target, beside = reading.target, reading.reference
+            kinds = {"type": reading.type, "objtype": target.kind, "reftype": beside.kind}
+            names = {"objname": target.name, "refname": beside.name}
+            spec.add_sensor(**kinds, **names, intprm=reading.parameters)
         result = spec.compile()
         for name in dir(model):  # all numbers but those of sensors and names
             value = getattr(model, name)
@@ -205,11 +198,9 @@ class MujocoLookups(ABC):
         return Actuator(self, Columns(columns, self.device, single), limits)
 
     def sensor(self, names: Names) -> Sensor:
-        columns = [
-            int(self.model.sensor_adr[sensor]) + entry
-            for sensor in find(self.model, "sensor", names).values()
-            for entry in range(int(self.model.sensor_dim[sensor]))
-        ]
+        first, count = self.model.sensor_adr, self.model.sensor_dim
+        found = find(self.model, "sensor", names).values()
+        columns = [int(first[each]) + entry for each in found for entry in range(int(count[each]))]
         single = isinstance(names, str) and len(columns) == 1
         return Sensor(self, Columns(columns, self.device, single))
 

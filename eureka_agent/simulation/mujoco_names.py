@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import mujoco
 
@@ -16,12 +16,7 @@ Names = str | Sequence[str]
 
 _Found = TypeVar("_Found")
 _KINDS: dict[Kind, mujoco.mjtObj] = {
-    "joint": mujoco.mjtObj.mjOBJ_JOINT,
-    "body": mujoco.mjtObj.mjOBJ_BODY,
-    "site": mujoco.mjtObj.mjOBJ_SITE,
-    "geom": mujoco.mjtObj.mjOBJ_GEOM,
-    "sensor": mujoco.mjtObj.mjOBJ_SENSOR,
-    "actuator": mujoco.mjtObj.mjOBJ_ACTUATOR,
+    kind: getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}") for kind in get_args(Kind)
 }
 _MOST_LISTED = 20
 _MOST_KINDS = 16

@@ -100,10 +100,9 @@ class FreeJoint(View):
     def __init__(self, state: MujocoLookups, position: int, velocity: int) -> None:
         """`position`, `velocity`: first columns in qpos and qvel."""
         super().__init__(state)
-        self._place, self._turn, self._linear, self._angular = (
-            Columns(range(first, first + count), state.device)
-            for first, count in ((position, 3), (position + 3, 4), (velocity, 3), (velocity + 3, 3))
-        )
+        begins = ((position, 3), (position + 3, 4), (velocity, 3), (velocity + 3, 3))
+        views = (Columns(range(begin, begin + n), state.device) for begin, n in begins)
+        self._place, self._turn, self._linear, self._angular = views
 
     @property
     def position_w(self) -> Tensor:

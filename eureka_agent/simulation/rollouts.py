@@ -67,12 +67,9 @@ def run(environment: VecTask, actions: Tensor) -> Iterator[RecordedStep]:
     for step_actions in actions:
         transition = environment.advance(step_actions.to(environment.device))
         values = {name: value.clone() for name, value in transition.variables.items()}
-        yield RecordedStep(
-            transition.observations.clone(),
-            {**values, **{PREVIOUS_PREFIX + name: value for name, value in previous.items()}},
-            transition.terminated.clone(),
-            transition.truncated.clone(),
-        )
+        before = {PREVIOUS_PREFIX + name: value for name, value in previous.items()}
+        ends = transition.terminated.clone(), transition.truncated.clone()
+        yield RecordedStep(transition.observations.clone(), {**values, **before}, *ends)
         environment.reset_done()
         previous = copied_variables(environment)
 
@@ -87,15 +84,13 @@ def measure_starts(loaded: LoadedEnvironment, task: Task) -> Measurements:
         with user_code(loaded.folder, f"resetting {loaded.environment_class.__name__}"):
             starts, resets = start_ranges(environment)
             conditions = list(environment.termination_conditions.items())[:MOST_MEASURED]
+            most = MOST_CHARACTERS
+            sizes = environment.masses_and_sizes[:MOST_MEASURED]
             return Measurements(
                 starts=starts,
                 resets=resets,
-                termination_conditions={
-                    cause[:MOST_CHARACTERS]: words[:MOST_CHARACTERS] for cause, words in conditions
-                },
-                masses_and_sizes=tuple(
-                    each[:MOST_CHARACTERS] for each in environment.masses_and_sizes[:MOST_MEASURED]
-                ),
+                termination_conditions={cause[:most]: words[:most] for cause, words in conditions},
+                masses_and_sizes=tuple(each[:most] for each in sizes),
             )
     finally:
         environment.close()

@@ -192,12 +192,8 @@ class RowParameters:
         """Live views of all state, with a row for each environment; none without parameters."""
         if not self._places:
             return {}
-        own = {
-            "values": self._values.T,
-            "low": self._low.T,
-            "high": self._high.T,
-            "chances": self.chances.T,
-            **self._random.row_tensors(),
-            **({"past_actions": self._past_actions} if self._delays else {}),
-        }
+        own = {"values": self._values.T, "low": self._low.T, "high": self._high.T}
+        own |= {"chances": self.chances.T, **self._random.row_tensors()}
+        if self._delays:
+            own["past_actions"] = self._past_actions
         return {f"parameters.{name}": value for name, value in own.items()}

@@ -212,11 +212,9 @@ def error_place(error: BaseException, folder: Path | None) -> str:
         return f"{error.filename}, line {error.lineno}: "
     if folder is None:
         return ""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if any(Path(frame.filename).is_relative_to(each) for each in source_folders(folder))
-    ]
+    folders, walked = source_folders(folder), traceback.extract_tb(error.__traceback__)
+    inside = [any(Path(each.filename).is_relative_to(one) for one in folders) for each in walked]
+    frames = [frame for frame, is_inside in zip(walked, inside, strict=True) if is_inside]
     return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
 
 

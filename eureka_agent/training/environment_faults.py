@@ -143,11 +143,9 @@ def _authors_frames(
 ) -> list[traceback.FrameSummary]:
     """Frames in the environment's folder, else in files of neither this nor another package."""
     frames, homes = _frames(error), [] if cls is None else own_folders(cls)
-    return [frame for frame in frames if _is_in(frame, homes)] or [
-        frame
-        for frame in frames
-        if frame.filename.endswith(".py") and not _is_in(frame, _INSTALLED)
-    ]
+    own = [each for each in frames if _is_in(each, homes)]
+    others = (each for each in frames if not _is_in(each, _INSTALLED))
+    return own or [each for each in others if each.filename.endswith(".py")]
 
 
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:

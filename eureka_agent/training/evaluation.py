@@ -299,11 +299,9 @@ class _Pass:
 
     def _evaluation(self, share: _Share) -> Evaluation:
         fitness, lengths = self._result[share.rows].tolist(), self._lengths[share.rows].tolist()
+        triples = zip(fitness, lengths, self._endings[share.rows], strict=True)
         summaries = tuple(
-            EpisodeSummary(fitness=each, length=length, ended_by=ending)
-            for each, length, ending in zip(
-                fitness, lengths, self._endings[share.rows], strict=True
-            )
+            EpisodeSummary(fitness=f, length=n, ended_by=end) for f, n, end in triples
         )
         return Evaluation(episodes=summaries, seed=share.request.seed)
 
@@ -323,7 +321,7 @@ class _Pass:
             found.append(trajectories)
         for name in (*self._records[0], "fitness") if self._recorded_rows else ():
             # one name at a time, to halve the peak memory
-            parts = [record.get(name) for record in self._records]
+            parts = [record[name] for record in self._records if name in record]
             values = torch.cat(self._recorded_fitness) if name == "fitness" else torch.stack(parts)
             array = values.cpu().numpy()
             for trajectory, row in picked:

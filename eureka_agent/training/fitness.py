@@ -113,15 +113,12 @@ def with_written_fitness(
     name, task = loaded.task(task_name)
     found = loaded.environment_class
     load = partial(load, constants=found.constants, quaternion_order=found.quaternion_order)
-    written = replace(
-        task,
-        sentence=fitness.sentence,
-        fitness=WrittenFitnessFunction(fitness.reward, found.all_variables(), load),
-        fitness_doc=fitness.doc,
-        fitness_unit=fitness.unit,
-        fitness_reduction=fitness.reduction,
-        success_fitness=fitness.success_fitness,
-    )
+    function = WrittenFitnessFunction(fitness.reward, found.all_variables(), load)
+    words: dict[str, Any] = {
+        f"fitness_{each}": getattr(fitness, each) for each in ("doc", "unit", "reduction")
+    }
+    words |= {"sentence": fitness.sentence, "success_fitness": fitness.success_fitness}
+    written = replace(task, fitness=function, **words)
     fingerprint = f"{loaded.fingerprint}+{fitness.fingerprint}"
     return replace(loaded, tasks={name: written}, fingerprint=fingerprint, written=fitness)
 

@@ -266,14 +266,10 @@ class StackedNetworks:
             layers = [_Layer(*pair) for pair in zip(affine, gradient, strict=True)]
             return StackedPerceptron(layers, self.activation)
 
-        return MemberNetworks(
-            perceptron(slice(0, None, 2)),
-            perceptron(slice(1, None, 2)),
-            perceptron(slice(None)),
-            self._distribution.num_outputs,
-            self._of_distribution(parameters),
-            self._of_distribution(gradients),
-        )
+        own = self._of_distribution(parameters), self._of_distribution(gradients)
+        policy, value = perceptron(slice(0, None, 2)), perceptron(slice(1, None, 2))
+        both = perceptron(slice(None))
+        return MemberNetworks(policy, value, both, self._distribution.num_outputs, *own)
 
     def _of_distribution(self, tensor: Tensor) -> Tensor:
         """View of the distribution's own parameters in rows of the parameters."""

@@ -194,14 +194,10 @@ class StackedMembers:
             reached = self._state_values(rollout.final_observations[:, step])
             was_cut = rollout.truncated[:, step]
             next_values[:, step] = torch.where(was_cut, reached, next_values[:, step])
+        ended, settings = rollout.terminated | rollout.truncated, self._settings
+        factors = settings.discount, settings.gae_lambda
         advantages = generalized_advantages(
-            rewards,
-            values,
-            next_values,
-            rollout.terminated | rollout.truncated,
-            rollout.terminated,
-            self._settings.discount,
-            self._settings.gae_lambda,
+            rewards, values, next_values, ended, rollout.terminated, *factors
         )
         returns = (advantages + values).view(width, steps * rewards.shape[2])
         advantages = advantages.view(returns.shape)

@@ -298,14 +298,9 @@ class CompiledReward:
 
     def run(self) -> Callable[..., Any]:
         """Run the top level in a new namespace; return its `compute_reward`, or raise its error."""
-        namespace: dict[str, Any] = {
-            "__builtins__": builtins,
-            "__name__": self.filename,
-            "torch": torch,
-            "math": math,
-            "Tensor": Tensor,
-            **{name: getattr(typing, name) for name in _TYPING_NAMES},
-        }
+        namespace: dict[str, Any] = {"__builtins__": builtins, "__name__": self.filename}
+        namespace |= {"torch": torch, "math": math, "Tensor": Tensor}
+        namespace |= {name: getattr(typing, name) for name in _TYPING_NAMES}
         if self._calls_helpers:
             namespace.update(helpers(self._quaternion_order))
         exec(self._code, namespace)

@@ -150,9 +150,9 @@ class RolloutCollector:
         step_normalized = self._normalized[:members, :, :, :-1].unbind(1)
         step_final = self._final_observations[:members].unbind(1)
         step_flags = self._flags[:, :members].unbind(2)
+        both = (self._values, self._previous)
         step_values, step_previous = (
-            {name: buffer[:members].unbind(1) for name, buffer in buffers.items()}
-            for buffers in (self._values, self._previous)
+            {name: each[:members].unbind(1) for name, each in buffers.items()} for buffers in both
         )
         for views in step_previous.values():
             views[0].copy_(views[-1])

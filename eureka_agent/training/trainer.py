@@ -126,13 +126,9 @@ class Trainer:
         """Metadata for `policy_bytes` of every policy from here."""
         self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, found)
         self._reward_timeout = reward_timeout
-        self._environment_code = partial(
-            environment_code,
-            type(self._environment),
-            iteration_limit,
-            "an iteration of the environment",
-            "--training-timeout",
-        )
+        words = "an iteration of the environment", "--training-timeout"
+        of = type(self._environment), iteration_limit
+        self._environment_code = partial(environment_code, *of, *words)
         """Context of calls of the environment's own code."""
         self._queue: deque[Job] = deque()
         self._members: dict[int, Member] = {}
@@ -266,12 +262,9 @@ class Trainer:
 
     def _begin(self, slot: int, job: Job) -> None:
         settings = self._settings
-        keeper = CheckpointKeeper(
-            settings.updates,
-            settings.checkpoints,
-            settings.kept_policies,
-            counts_from=job.curriculum[-1].env_steps if job.curriculum else 0,
-        )
+        numbers = settings.updates, settings.checkpoints, settings.kept_policies
+        begin = job.curriculum[-1].env_steps if job.curriculum else 0
+        keeper = CheckpointKeeper(*numbers, counts_from=begin)
         self._population.start(slot, job.seed, distribution_at(job.curriculum, 0))
         self._episodes.reset(slot)
         member = self._members[slot] = Member(job, keeper, time.perf_counter())
@@ -324,12 +317,13 @@ class Trainer:
         member.keeper.add(point, lambda: self._population.policy_tensors(slot))
         events: list[TrainerEvent] = [MemberProgress(name, point)]
         if member.keeper.finished:
+            keeper, seconds = member.keeper, time.perf_counter() - member.began
             outcome = Outcome(
                 env_steps=member.env_steps,
-                seconds=time.perf_counter() - member.began,
-                checkpoints=tuple(member.keeper.records),
-                best_checkpoint=member.keeper.best,
-                training_fitness=member.keeper.records[member.keeper.best].fitness,
+                seconds=seconds,
+                checkpoints=tuple(keeper.records),
+                best_checkpoint=keeper.best,
+                training_fitness=keeper.records[keeper.best].fitness,
             )
             events.append(MemberFinished(name, outcome, member.keeper.policies))
             self._free(slot)

@@ -84,12 +84,9 @@ def score_untrained(loaded: LoadedEnvironment, task: Task) -> tuple[UntrainedSco
 
     def score(evaluation: Evaluation) -> UntrainedScore:
         values = [episode.fitness for episode in evaluation.episodes]
-        return UntrainedScore(
-            mean=statistics.fmean(values),
-            std=statistics.stdev(values),
-            length=statistics.fmean(episode.length for episode in evaluation.episodes),
-            episodes=len(values),
-        )
+        mean, std = statistics.fmean(values), statistics.stdev(values)
+        length = statistics.fmean(episode.length for episode in evaluation.episodes)
+        return UntrainedScore(mean=mean, std=std, length=length, episodes=len(values))
 
     return score(zero[0]), score(drawn[0])
 

@@ -108,13 +108,9 @@ def drawn_states(
     in any state."""
     generator = torch.Generator().manual_seed(0)
     known = _Quantities(recorded, arguments, variables)
-    flags = [
-        group
-        for group in known.groups
-        if known.variable(group).range == (0.0, 1.0)
-        and recorded[group[0]].dim() == 1
-        and not recorded[group[0]].frac().any()
-    ]
+    binary = (each for each in known.groups if known.variable(each).range == (0.0, 1.0))
+    scalars = ((each, recorded[each[0]]) for each in binary)
+    flags = [each for each, seen in scalars if seen.dim() == 1 and not seen.frac().any()]
     states: list[State] = []
     labels: list[str] = []
     for group in known.groups:
@@ -230,10 +226,10 @@ class _Quantities:
         """Zero, lower and upper limit, and without a range two levels beyond."""
         values, variable = self.newest(group[0], self._recorded), self.variable(group)
         if values.dim() > 1 and bool(((values.norm(dim=-1) - 1.0).abs() < _UNIT_TOLERANCE).all()):
+            sides, axes = ((1, "along"), (-1, "against")), range(values.shape[-1])
+            pairs = ((axis, sign, words) for axis in axes for sign, words in sides)
             return [
-                _Level(sign * (axis + 1), f"{words} axis {axis}")
-                for axis in range(values.shape[-1])
-                for sign, words in ((1, "along"), (-1, "against"))
+                _Level(sign * (axis + 1), f"{words} axis {axis}") for axis, sign, words in pairs
             ]
         if variable.range is not None:
             low, high = variable.range

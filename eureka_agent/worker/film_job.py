@@ -64,13 +64,9 @@ class FilmJob:
         command, job = self._command, self._command.job
         shown = self._play()
         unit = "" if self._task.fitness_unit == "1" else self._task.fitness_unit
-        found = scenes(
-            [self._episodes(number, group) for number, group in enumerate(shown)],
-            command.size,
-            self._class.control_dt,
-            unit=unit if command.fitness else None,
-            seconds=command.seconds,
-        )
+        groups = [self._episodes(number, group) for number, group in enumerate(shown)]
+        sizes, unit = (command.size, self._class.control_dt), unit if command.fitness else None
+        found = scenes(groups, *sizes, unit=unit, seconds=command.seconds)
         files, begins, seconds = self._shoot(found)
         if command.trajectories:
             every = (each for group in shown for each in group)
@@ -146,15 +142,9 @@ class FilmJob:
             for value in torch.from_numpy(np.asarray(each.trajectory["fitness"])):
                 running.add(value.view(1))
                 so_far.append(float(running.result()))
-            episodes.append(
-                Episode(
-                    title=f"{title} · {name}",
-                    row=rows.start + each.number,
-                    length=each.summary.length,
-                    ended_by=each.summary.ended_by,
-                    fitness=np.array(so_far),
-                )
-            )
+            end = each.summary.length, each.summary.ended_by
+            place = f"{title} · {name}", rows.start + each.number
+            episodes.append(Episode(*place, *end, np.array(so_far)))
         return episodes
 
     # ── the pictures ──────────────────────────────────────────────────────────────────────────────

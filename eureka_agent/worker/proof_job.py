@@ -94,10 +94,10 @@ class RewardedVecEnv(VecEnv):
         self._rewarded = rewarded
         self._actions = torch.zeros(environment.num_envs, environment.num_actions)
         choices = environment.action_choices
+        observed = Box(-np.inf, np.inf, (environment.num_observations,), np.float32)
+        acted = Box(-1.0, 1.0, (environment.num_actions,))
         super().__init__(
-            environment.num_envs,
-            Box(-np.inf, np.inf, (environment.num_observations,), np.float32),
-            MultiDiscrete(list(choices)) if choices else Box(-1.0, 1.0, (environment.num_actions,)),
+            environment.num_envs, observed, MultiDiscrete(list(choices)) if choices else acted
         )
 
     def reset(self) -> NDArray[np.float32]:
@@ -138,14 +138,12 @@ class RewardedVecEnv(VecEnv):
 def made(environment: VecNormalize, settings: TrainingSettings, seed: int, **changes: Any) -> PPO:
     """Its learner, with our environments, networks, discount and first action noise."""
     sizes = list(settings.hidden_sizes)
-    values = {
-        "n_steps": max(1, ROLLOUT // environment.num_envs),
-        "gamma": settings.discount,
-        "policy_kwargs": {
-            "net_arch": {"pi": sizes, "vf": sizes},
-            "activation_fn": _ACTIVATIONS[settings.activation],
-            "log_std_init": float(np.log(settings.initial_action_std)),
-        },
+    values: dict[str, Any] = {"gamma": settings.discount}
+    values["n_steps"] = max(1, ROLLOUT // environment.num_envs)
+    values["policy_kwargs"] = {
+        "net_arch": {"pi": sizes, "vf": sizes},
+        "activation_fn": _ACTIVATIONS[settings.activation],
+        "log_std_init": float(np.log(settings.initial_action_std)),
     }
     return PPO("MlpPolicy", environment, seed=seed, device="cpu", **(values | changes))
 

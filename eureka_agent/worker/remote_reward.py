@@ -74,11 +74,9 @@ class RemoteReward:
         cls, environment: type[VecTask], nursery: Nursery, reward: RewardSpecification, rows: int
     ) -> RemoteReward:
         """A reward with the variables and constants of an environment."""
-        named = {
-            "constants": environment.constants,
-            "quaternion_order": environment.quaternion_order,
-        }
-        return cls(nursery, reward, environment.all_variables(), rows, **named)
+        constants, order = environment.constants, environment.quaternion_order
+        given = nursery, reward, environment.all_variables(), rows
+        return cls(*given, constants=constants, quaternion_order=order)
 
     def begin(
         self, values: Mapping[str, Tensor], timeout_s: float

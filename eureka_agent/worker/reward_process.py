@@ -112,10 +112,9 @@ def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes
 
 def serve_reward(channel: socket.socket, memory: SharedTensors, load: Load) -> None:
     """Load the reward, which runs generated code, then answer calls. Raises NoAnswerError."""
+    places = (each for each in load.arguments if not each.name.startswith(PREVIOUS_PREFIX))
     variables = [
-        Variable(place.name, place.shape, "1", "-", "", private=place.private)
-        for place in load.arguments
-        if not place.name.startswith(PREVIOUS_PREFIX)
+        Variable(each.name, each.shape, "1", "-", "", private=each.private) for each in places
     ]
     try:
         reward = RewardFunction.from_source(

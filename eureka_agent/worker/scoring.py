@@ -57,11 +57,9 @@ def stored_steps(
     values = {}
     for variable in variables:
         arrays = [episode.get(variable.name) for episode in every]
-        parts = [
-            torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
-            for array in arrays
-            if array is not None and array.shape[1:] == variable.shape
-        ]
+        fitting = (each for each in arrays if each is not None and each.shape[1:] == variable.shape)
+        floats = (np.ascontiguousarray(each, dtype=np.float32) for each in fitting)
+        parts = [torch.from_numpy(each) for each in floats]
         if parts and len(parts) == len(every):
             values[variable.name] = torch.cat(parts)
             # the start state before the first step is not recorded

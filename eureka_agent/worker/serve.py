@@ -48,12 +48,8 @@ from eureka_agent.worker.training_job import TrainedPopulation
 
 MAKING_SECONDS = 120.0
 """Timeout for loading an environment, and for making one of few rows."""
-_SUBJECTS = {
-    **dict.fromkeys(("prepare", "train", "prove"), "the training"),
-    "evaluate": "the evaluation",
-    "film": "the video",
-    "open": "the environment",
-}
+_SUBJECTS = dict.fromkeys(("prepare", "train", "prove"), "the training")
+_SUBJECTS |= {"evaluate": "the evaluation", "film": "the video", "open": "the environment"}
 _FITNESS_ROWS = 4096
 """Initial room for steps of a written fitness."""
 _Answers = Sequence[events.Event | File]

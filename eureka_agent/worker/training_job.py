@@ -49,10 +49,7 @@ class TrainedPopulation:
         self._files_made = 0
         self._trainer = trainer.Trainer(
             lambda num_envs: loaded.make(task, num_envs, device=device),
-            task,
-            settings,
-            command.slots,
-            device,
+            *(task, settings, command.slots, device),
             iteration_limit=command.iteration_limit_s,
         )
 
@@ -150,13 +147,13 @@ class TrainedPopulation:
             return []
         snapshots = {job: self._trainer.snapshot(job) for job in self._trainer.running()}
         self._last_snapshots = time.monotonic()
+        files_of = {
+            job: self._file("snapshot", snapshot_bytes(each), files)
+            for job, each in snapshots.items()
+        }
         return [
-            events.Saved(
-                job=job,
-                snapshot=self._file("snapshot", snapshot_bytes(snapshot), files),
-                iterations=snapshot.record.iterations,
-            )
-            for job, snapshot in snapshots.items()
+            events.Saved(job=job, snapshot=name, iterations=snapshots[job].record.iterations)
+            for job, name in files_of.items()
         ]
 
     def _progress(self) -> events.CurvePoints:

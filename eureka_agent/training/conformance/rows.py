@@ -145,10 +145,10 @@ def begun_anew(subject: Subject) -> None:
 
 
 def _own_tensors(environment: VecTask) -> dict[str, Tensor]:
+    found = VecTask.row_tensors(environment).items()
+    own = {name: value for name, value in found if name in vars(environment)}
     return {
-        name: value
-        for name, value in VecTask.row_tensors(environment).items()
-        if name != "obs_buf" and name in vars(environment) and not value.is_inference()
+        name: each for name, each in own.items() if name != "obs_buf" and not each.is_inference()
     }
 
 
