@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, TypeVar
 import torch
 from pydantic import BaseModel, ValidationError
 
+from eureka_agent import records
 from eureka_agent.arguments import bind_arguments
 from eureka_agent.environment_files import (
     fingerprint_of,
@@ -22,16 +23,6 @@ from eureka_agent.environment_files import (
     task_fingerprint,
 )
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
-from eureka_agent.records import (
-    MOST_CHARACTERS,
-    MOST_FILES,
-    ChannelSpec,
-    ConstantSpec,
-    ParameterSpec,
-    TaskDescription,
-    VariableSpec,
-    WrittenFitness,
-)
 from eureka_agent.settings import TrainingSettings, parse_settings, validation_fault
 from eureka_agent.simulation.catalogue import (
     ENVIRONMENT_FILE,
@@ -73,7 +64,7 @@ class LoadedEnvironment:
     """SHA-256 of what defines the environment."""
     generated_rewards: Mapping[str, str] = field(default_factory=dict)
     """Sources of baselines without files, by kind, for the environment's own task."""
-    written: WrittenFitness | None = None
+    written: records.WrittenFitness | None = None
     """Fitness in place of the tasks' own: `eureka_agent.training.fitness`."""
 
     def task(self, name: str | None) -> tuple[str, Task]:
@@ -139,7 +130,7 @@ def _load_folder(reference: str) -> LoadedEnvironment:
     return LoadedEnvironment(reference, folder.name, folder, *found)
 
 
-def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDescription:
+def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> records.TaskDescription:
     """Describe the environment and one of its tasks for the driver. Raises EnvironmentLoadError."""
     name, task = loaded.task(task_name)
     cls = loaded.environment_class
@@ -160,7 +151,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
     remarks = [f"{place}{misspelling(cls, *names)}" for place, *names in misspelt(cls)]
     doc = inspect.getdoc(cls)
     try:
-        return TaskDescription(
+        return records.TaskDescription(
             environment=loaded.reference,
             task=name,
             doc=first_paragraph(doc),
@@ -172,11 +163,11 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
                 task.success_fitness if math.isfinite(task.success_fitness or 0.0) else None
             ),
             fitness_variables=read,
-            variables=_specified(VariableSpec, cls.all_variables()),
-            constants=_specified(ConstantSpec, cls.constants),
-            parameters=_specified(ParameterSpec, cls.parameters),
-            observation_channels=_specified(ChannelSpec, cls.observation_channels),
-            action_channels=_specified(ChannelSpec, cls.channels_of_action()),
+            variables=_specified(records.VariableSpec, cls.all_variables()),
+            constants=_specified(records.ConstantSpec, cls.constants),
+            parameters=_specified(records.ParameterSpec, cls.parameters),
+            observation_channels=_specified(records.ChannelSpec, cls.observation_channels),
+            action_channels=_specified(records.ChannelSpec, cls.channels_of_action()),
             termination_conditions=dict(cls.termination_conditions),
             success_causes=tuple(cls.success_causes),
             **sizes,
@@ -185,8 +176,8 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
             human_reward=loaded.reward_source(task, "human"),
             sparse_reward=loaded.reward_source(task, "sparse"),
             fingerprint=task_fingerprint(loaded.fingerprint, files),
-            files=hashes if len(files) <= MOST_FILES else {},
-            remarks=tuple(text[:MOST_CHARACTERS] for text in (*remarks, *cls._remarks)),
+            files=hashes if len(files) <= records.MOST_FILES else {},
+            remarks=tuple(text[: records.MOST_CHARACTERS] for text in (*remarks, *cls._remarks)),
             fitness_author="" if loaded.written is None else loaded.written.author,
         )
     except ValidationError as error:

@@ -65,8 +65,8 @@ class FilmJob:
         shown = self._play()
         unit = "" if self._task.fitness_unit == "1" else self._task.fitness_unit
         groups = [self._episodes(number, group) for number, group in enumerate(shown)]
-        sizes, unit = (command.size, self._class.control_dt), unit if command.fitness else None
-        found = scenes(groups, *sizes, unit=unit, seconds=command.seconds)
+        sizes, told = (command.size, self._class.control_dt), unit if command.fitness else None
+        found = scenes(groups, *sizes, unit=told, seconds=command.seconds)
         files, begins, seconds = self._shoot(found)
         if command.trajectories:
             every = (each for group in shown for each in group)

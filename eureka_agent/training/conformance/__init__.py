@@ -11,13 +11,8 @@ from typing import Literal
 import torch
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.simulation import user_modules
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
-from eureka_agent.simulation.user_modules import (
-    TimeLimitError,
-    describe_error,
-    error_place,
-    time_limit,
-)
 from eureka_agent.training.conformance import checks, rows, training
 from eureka_agent.training.environment_faults import place_of_error
 
@@ -195,7 +190,7 @@ class _Checking:
     ) -> list[CheckResult]:
         """Results of a check that passed. Raises checks.Nonconforming."""
         try:
-            with time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
+            with user_modules.time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
                 found = list(check() or ())
         except checks.NotApplicable:
             return []
@@ -203,7 +198,7 @@ class _Checking:
             raise
         except EurekaError as error:
             raise checks.Nonconforming("", error.message, error.hint, raised=True) from None
-        except TimeLimitError as error:
+        except user_modules.TimeLimitError as error:
             self._stuck = True
             place = self._place(error) or place_of_error(error)
             actual = f"{place}it did not end within {error.seconds:g} s"
@@ -213,7 +208,7 @@ class _Checking:
             place = self._place(error)
             # with variables that are not as declared this program's own code fails
             follows = not place and any(each == _VARIABLES for _, each in self._broken)
-            actual = "" if follows else f"{place}{describe_error(error)}"
+            actual = "" if follows else f"{place}{user_modules.describe_error(error)}"
             raise checks.Nonconforming("", actual, "correct this line", raised=True) from None
         remarks = (each for each in found if isinstance(each, checks.Remark))
         warnings = [
@@ -223,4 +218,6 @@ class _Checking:
         return warnings or [CheckResult(name, "ok", "", notes or "as expected")]
 
     def _place(self, error: BaseException) -> str:
-        return error_place(error, self._loaded.folder if self._loaded is not None else None)
+        return user_modules.error_place(
+            error, self._loaded.folder if self._loaded is not None else None
+        )
