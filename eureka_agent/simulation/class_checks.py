@@ -116,13 +116,9 @@ def _faults(cls: type[VecTask]) -> Iterator[tuple[str, str]]:
     for each in cls.parameters:
         longest = cls.max_episode_length
         if each.name == ACTION_DELAY and not 0 <= each.low < each.high <= longest:
-            where = (
-                f"goes from {each.low:g} to {each.high:g} control steps, expected a range within"
-            )
-            fault = (
-                f"the parameter {each.name!r} of {name} {where} 0 … {longest}, an episode's steps"
-            )
-            yield fault, "correct the range"
+            where = f"of {name} goes from {each.low:g} to {each.high:g} control steps, expected a"
+            fault = f"the parameter {each.name!r} {where} range within 0 … {longest}"
+            yield f"{fault}, an episode's steps", "correct the range"
     for attribute, size in (
         ("observation_channels", cls.num_observations),
         ("action_channels", cls.num_actions),

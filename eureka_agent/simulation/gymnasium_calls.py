@@ -196,9 +196,7 @@ def _blamed(environment: gymnasium.Env, method: Method) -> Iterator[None]:
         yield
     except Exception as error:
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-        outside = (
-            module_of(each) not in LIBRARIES or each.f_code.co_name == method for each in frames
-        )
+        outside = (module_of(it) not in LIBRARIES or it.f_code.co_name == method for it in frames)
         caller = [each for each, is_outside in zip(frames, outside, strict=True) if is_outside][-1]
         if module_of(caller) not in _NO_PERSONS:
             raise  # the author's own line raised

@@ -24,15 +24,7 @@ from eureka_agent.environment_files import (
 )
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.settings import TrainingSettings, parse_settings, validation_fault
-from eureka_agent.simulation.catalogue import (
-    ENVIRONMENT_FILE,
-    GYMNASIUM_PREFIX,
-    default_first,
-    find_folder,
-    first_paragraph,
-    further_paragraphs,
-    task_files,
-)
+from eureka_agent.simulation import catalogue
 from eureka_agent.simulation.class_checks import check_class, misspelling, misspelt
 from eureka_agent.simulation.user_modules import import_file, import_folder, read_source, user_code
 from eureka_agent.simulation.vec_task import VecTask
@@ -107,21 +99,21 @@ def load_environment(reference: str) -> LoadedEnvironment:
     with ExitStack() as stack:
         # a module may set torch's default type when it is imported
         stack.callback(torch.set_default_dtype, torch.get_default_dtype())
-        by_id = reference.startswith(GYMNASIUM_PREFIX)
+        by_id = reference.startswith(catalogue.GYMNASIUM_PREFIX)
         return _load_gymnasium(reference) if by_id else _load_folder(reference)
 
 
 def _load_folder(reference: str) -> LoadedEnvironment:
-    folder = find_folder(reference)
-    if not (folder / ENVIRONMENT_FILE).is_file():
-        what = f"the folder {reference!r} has no {ENVIRONMENT_FILE}"
+    folder = catalogue.find_folder(reference)
+    if not (folder / catalogue.ENVIRONMENT_FILE).is_file():
+        what = f"the folder {reference!r} has no {catalogue.ENVIRONMENT_FILE}"
         raise EnvironmentLoadError(what, "an environment folder holds env.py, tasks/ and rewards/")
     package = import_folder(folder)
-    module = import_file(package, folder, folder / ENVIRONMENT_FILE)
+    module = import_file(package, folder, folder / catalogue.ENVIRONMENT_FILE)
     with user_code(folder, "reading the environment's class"):
         environment_class = _environment_class(module, folder)
         check_class(environment_class)
-    tasks, rewards = ({}, {}) if task_files(folder) else environment_class.own_tasks()
+    tasks, rewards = ({}, {}) if catalogue.task_files(folder) else environment_class.own_tasks()
     if isinstance(own := getattr(module, "task", None), Task):
         tasks, rewards = dict.fromkeys(tasks, own), {}  # of an env.py with `make`
     tasks = tasks or _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
@@ -134,34 +126,29 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> records
     """Describe the environment and one of its tasks for the driver. Raises EnvironmentLoadError."""
     name, task = loaded.task(task_name)
     cls = loaded.environment_class
-    read = bind_arguments(
-        task.fitness, cls.all_variables(), True, EnvironmentLoadError, cls.constants
-    ).variables
+    given = cls.all_variables(), True, EnvironmentLoadError, cls.constants
+    read = bind_arguments(task.fitness, *given).variables
     files = {} if loaded.folder is None else relevant_files(loaded.folder, name, task.rewards)
     budget = f"the training budget of task {name!r}"
     sizes = {"env_steps": task.training.env_steps, "num_envs": task.training.num_envs}
     parse_settings(TrainingSettings, sizes, budget)
-    overrides, gpu = (
-        parse_settings(TrainingSettings, chosen, budget).model_dump(
-            mode="json", include=set(chosen)
-        )
-        for chosen in (task.training.overrides, task.training.gpu)
-    )
+    chosen = (task.training.overrides, task.training.gpu)
+    parsed = [(parse_settings(TrainingSettings, each, budget), set(each)) for each in chosen]
+    overrides, gpu = (each.model_dump(mode="json", include=names) for each, names in parsed)
     hashes = {name: fingerprint_of({name: path})[:16] for name, path in files.items()}
     remarks = [f"{place}{misspelling(cls, *names)}" for place, *names in misspelt(cls)]
     doc = inspect.getdoc(cls)
+    # infinity: no episode counts as solved in either case
+    success = task.success_fitness if math.isfinite(task.success_fitness or 0.0) else None
     try:
         return records.TaskDescription(
             environment=loaded.reference,
             task=name,
-            doc=first_paragraph(doc),
-            details=further_paragraphs(doc),
+            doc=catalogue.first_paragraph(doc),
+            details=catalogue.further_paragraphs(doc),
             **{each: getattr(task, each) for each in _OF_TASK},
             **{each: getattr(cls, each) for each in _OF_CLASS},
-            # infinity: no episode counts as solved in either case
-            success_fitness=(
-                task.success_fitness if math.isfinite(task.success_fitness or 0.0) else None
-            ),
+            success_fitness=success,
             fitness_variables=read,
             variables=_specified(records.VariableSpec, cls.all_variables()),
             constants=_specified(records.ConstantSpec, cls.constants),
@@ -201,9 +188,7 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
         what = f"ENVIRONMENT in {path!r} is {chosen!r}, expected a subclass of VecTask"
         raise EnvironmentLoadError(what, "set it to the class")
     classes = (each for each in vars(module).values() if isinstance(each, type))
-    own = [
-        each for each in classes if issubclass(each, VecTask) and each.__module__ == module.__name__
-    ]
+    own = [cls for cls in classes if issubclass(cls, VecTask) and cls.__module__ == module.__name__]
     if len(own) == 1:
         return own[0]
     make = getattr(module, "make", None)
@@ -221,7 +206,7 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
 
 
 def _load_tasks(package: str, folder: Path, default: object) -> dict[str, Task]:
-    files = task_files(folder)
+    files = catalogue.task_files(folder)
     if not files:
         what = f"there is no task in {str(folder / 'tasks')!r}"
         raise EnvironmentLoadError(what, "add tasks/<name>.py with `task = Task(…)`")
@@ -229,7 +214,7 @@ def _load_tasks(package: str, folder: Path, default: object) -> dict[str, Task]:
         what = f"DEFAULT_TASK is {default!r}, which is no task"
         raise EnvironmentLoadError(what, did_you_mean(str(default), files))
     tasks = {}
-    for name in default_first(files, default):
+    for name in catalogue.default_first(files, default):
         module = import_file(package, folder, files[name])
         task = getattr(module, "task", None)
         if not isinstance(task, Task):
@@ -246,10 +231,11 @@ def _load_gymnasium(reference: str) -> LoadedEnvironment:
     # imported on demand: Gymnasium and its plug-ins may take long
     from eureka_agent.simulation.gymnasium_task import environment_class, fingerprint
 
-    gymnasium_id = reference.removeprefix(GYMNASIUM_PREFIX).strip()
+    prefix = catalogue.GYMNASIUM_PREFIX
+    gymnasium_id = reference.removeprefix(prefix).strip()
     if not gymnasium_id:
-        what = f"{reference!r} names no environment: the id after {GYMNASIUM_PREFIX!r} is missing"
-        raise EnvironmentLoadError(what, f"name one, such as {GYMNASIUM_PREFIX}Hopper-v5")
+        what = f"{reference!r} names no environment: the id after {prefix!r} is missing"
+        raise EnvironmentLoadError(what, f"name one, such as {prefix}Hopper-v5")
     cls = environment_class(gymnasium_id)
     tasks, rewards = cls.own_tasks()
     found = cls, tasks, fingerprint(cls), rewards

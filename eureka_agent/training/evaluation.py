@@ -300,9 +300,7 @@ class _Pass:
     def _evaluation(self, share: _Share) -> Evaluation:
         fitness, lengths = self._result[share.rows].tolist(), self._lengths[share.rows].tolist()
         triples = zip(fitness, lengths, self._endings[share.rows], strict=True)
-        summaries = tuple(
-            EpisodeSummary(fitness=f, length=n, ended_by=end) for f, n, end in triples
-        )
+        summaries = tuple(EpisodeSummary(fitness=f, length=n, ended_by=e) for f, n, e in triples)
         return Evaluation(episodes=summaries, seed=share.request.seed)
 
     def _trajectories(self) -> list[dict[str, Trajectory] | None]:

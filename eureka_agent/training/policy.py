@@ -15,11 +15,7 @@ from torch import Tensor
 from eureka_agent.array_files import open_tensors
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.simulation.vec_task import VecTask, padded
-from eureka_agent.training.distributions import (
-    ActionDistribution,
-    distribution_of,
-    distribution_of_file,
-)
+from eureka_agent.training import distributions
 from eureka_agent.training.networks import Activation, activate_, normalize
 
 _ACTIVATIONS = ("elu", "tanh")
@@ -33,7 +29,7 @@ class Policy:
         tensors: Mapping[str, Tensor],
         activation: Activation,
         metadata: Mapping[str, str],
-        distribution: ActionDistribution | None = None,
+        distribution: distributions.ActionDistribution | None = None,
     ) -> None:
         """`tensors`: observation_mean, observation_deviation, policy.<i>.weight (inputs, outputs),
         policy.<i>.bias (1, outputs), and for a Gaussian log_std. `distribution`: None takes the one
@@ -44,7 +40,7 @@ class Policy:
         self._mean = tensors["observation_mean"]
         self._inverse_deviation = tensors["observation_deviation"].reciprocal()
         outputs = self.layer_sizes[-1]
-        distribution = distribution or distribution_of_file(metadata, outputs)
+        distribution = distribution or distributions.distribution_of_file(metadata, outputs)
         if distribution is None:
             what = f"the metadata {dict(metadata)!r} names no distribution of {outputs} outputs"
             raise ValueError(what)
@@ -126,7 +122,7 @@ def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) ->
     if not weights or len(shapes) < len(weights) or any(len(shape) != 2 for shape in shapes):
         return False
     sizes = [shapes[0][0], *(shape[1] for shape in shapes)]
-    distribution = distribution_of_file(metadata, sizes[-1])
+    distribution = distributions.distribution_of_file(metadata, sizes[-1])
     if distribution is None:
         return False
     statistics = ("observation_mean", "observation_deviation")
@@ -144,7 +140,7 @@ def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) ->
 class Actor(Protocol):
     """Anything that acts on observations, such as a `Policy`."""
 
-    distribution: ActionDistribution
+    distribution: distributions.ActionDistribution
     spread: Tensor
 
     @property
@@ -157,7 +153,7 @@ class Actor(Protocol):
 
 def check_sizes(policy: Actor, environment: VecTask | type[VecTask]) -> None:
     """Raise EnvironmentLoadError for a policy of another environment."""
-    needed = environment.num_observations, distribution_of(environment)
+    needed = environment.num_observations, distributions.distribution_of(environment)
     if (policy.num_observations, policy.distribution) != needed:
         raise EnvironmentLoadError(
             f"the policy takes {policy.num_observations} observations and gives"
@@ -181,7 +177,7 @@ class ActingPolicies:
             count += padded(size, VecTask.row_multiple)
         self._policies = policies
         self._rows = rows
-        self._distribution = distribution = distribution_of(env)
+        self._distribution = distribution = distributions.distribution_of(env)
         self._outputs = torch.zeros(count, distribution.num_outputs, device=env.device)
         self._spreads = torch.ones(count, distribution.num_parameters, device=env.device)
         self._places = places

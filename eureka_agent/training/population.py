@@ -195,10 +195,8 @@ class StackedMembers:
             was_cut = rollout.truncated[:, step]
             next_values[:, step] = torch.where(was_cut, reached, next_values[:, step])
         ended, settings = rollout.terminated | rollout.truncated, self._settings
-        factors = settings.discount, settings.gae_lambda
-        advantages = generalized_advantages(
-            rewards, values, next_values, ended, rollout.terminated, *factors
-        )
+        rest = ended, rollout.terminated, settings.discount, settings.gae_lambda
+        advantages = generalized_advantages(rewards, values, next_values, *rest)
         returns = (advantages + values).view(width, steps * rewards.shape[2])
         advantages = advantages.view(returns.shape)
         centred = advantages - advantages.mean(dim=1, keepdim=True)

@@ -332,9 +332,7 @@ class _Trimmer(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         self.generic_visit(node)
         items = node.decorator_list
-        node.decorator_list = [
-            each for each in items if not ast.unparse(each).startswith("torch.jit.")
-        ]
+        node.decorator_list = [it for it in items if not ast.unparse(it).startswith("torch.jit.")]
         return node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.AST]:

@@ -196,9 +196,7 @@ class _Checks:
         with one top level, to find kept state and leftovers. Compare to the bit."""
         reward, half = self._reward, len(values[self._reward.arguments[0]]) // 2
         parts = (slice(half), slice(half, None), slice(TIMED_ROWS))
-        first, second, timed = (
-            {name: each[rows] for name, each in values.items()} for rows in parts
-        )
+        first, second, timed = ({name: it[rows] for name, it in values.items()} for rows in parts)
         one, two = reward.remembering(), reward.remembering()
         try:
             result, again = _table(reward(values)), _table(reward(values))

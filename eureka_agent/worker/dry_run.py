@@ -117,20 +117,16 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
                 what = "is given, but not declared in the class's `variables`"
             elif name not in found:
                 what = "is declared, but not given"
-            raise EnvironmentFaultError(
-                f"{environment_faults.place_of_value(cls, name)}{name!r} {what}",
-                "compute_variables gives exactly the declared variables; the batch is the first"
-                " dimension",
-            )
+            place = environment_faults.place_of_value(cls, name)
+            hint = "compute_variables gives exactly the declared variables; the batch comes first"
+            raise EnvironmentFaultError(f"{place}{name!r} {what}", hint)
 
     def when(row: int) -> str:
         step = int(environment.progress_buf[row])
         return moment or f"in step {step} of an episode of random actions"
 
     environment_faults.check_rows(cls, given, when, environment.actions)
-    return {
-        name: value.detach().to("cpu", torch.float32, copy=True) for name, value in values.items()
-    }
+    return {name: it.detach().to("cpu", torch.float32, copy=True) for name, it in values.items()}
 
 
 @dataclass(frozen=True)
@@ -245,8 +241,7 @@ def _read_until_end(descriptor: int, deadline: float) -> tuple[bytes, bool]:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             return bytes(data), True
-        part = os.read(descriptor, 1 << 16)
-        if not part:
+        if not (part := os.read(descriptor, 1 << 16)):
             break
         data += part
     return bytes(data), False

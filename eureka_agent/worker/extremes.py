@@ -228,9 +228,7 @@ class _Quantities:
         if values.dim() > 1 and bool(((values.norm(dim=-1) - 1.0).abs() < _UNIT_TOLERANCE).all()):
             sides, axes = ((1, "along"), (-1, "against")), range(values.shape[-1])
             pairs = ((axis, sign, words) for axis in axes for sign, words in sides)
-            return [
-                _Level(sign * (axis + 1), f"{words} axis {axis}") for axis, sign, words in pairs
-            ]
+            return [_Level(sign * (axis + 1), f"{word} axis {axis}") for axis, sign, word in pairs]
         if variable.range is not None:
             low, high = variable.range
             return [_Level(value) for value in (min(max(0.0, low), high), low, high)]

@@ -72,8 +72,7 @@ class Nursery:
         data = self._control.recv(_NUMBER.size, socket.MSG_WAITALL)
         if len(data) < _NUMBER.size:
             raise BrokenPipeError
-        number: int = _NUMBER.unpack(data)[0]
-        return number
+        return int(_NUMBER.unpack(data)[0])
 
     @contextlib.contextmanager
     def _named_end(self) -> Iterator[None]:
@@ -145,9 +144,8 @@ def _end(pid: int) -> int:
 def _become_reward(nursery: int, channel: int, memory: int, size: int) -> None:
     die_with(nursery)
     shared = reward_process.SharedTensors(mmap.mmap(memory, size))
-    load = reward_process.Load.model_validate_json(
-        reward_process.receive(socket.socket(fileno=os.dup(channel)))
-    )
+    first = reward_process.receive(socket.socket(fileno=os.dup(channel)))
+    load = reward_process.Load.model_validate_json(first)
     # from here on the only descriptor that leads anywhere is the socket to its trainer
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(_CHANNEL):

@@ -95,10 +95,9 @@ class RewardedVecEnv(VecEnv):
         self._actions = torch.zeros(environment.num_envs, environment.num_actions)
         choices = environment.action_choices
         observed = Box(-np.inf, np.inf, (environment.num_observations,), np.float32)
-        acted = Box(-1.0, 1.0, (environment.num_actions,))
-        super().__init__(
-            environment.num_envs, observed, MultiDiscrete(list(choices)) if choices else acted
-        )
+        free = Box(-1.0, 1.0, (environment.num_actions,))
+        acted = MultiDiscrete(list(choices)) if choices else free
+        super().__init__(environment.num_envs, observed, acted)
 
     def reset(self) -> NDArray[np.float32]:
         self._rewarded.environment.reset()

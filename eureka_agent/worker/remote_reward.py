@@ -116,9 +116,8 @@ class RemoteReward:
         try:
             if process.status is not None:
                 raise reward_process.NoAnswerError
-            message = reward_process.receive(
-                process.channel, timeout_s, reward_process.MAX_MESSAGE_BYTES
-            )
+            most = reward_process.MAX_MESSAGE_BYTES
+            message = reward_process.receive(process.channel, timeout_s, most)
             return reward_process.Answer.model_validate_json(message)
         except TimeoutError:
             process.close()
@@ -157,12 +156,8 @@ class RemoteReward:
         places, end = [], 0
         for variable in self._variables:
             for name in (variable.name, PREVIOUS_PREFIX + variable.name):
-                shape, private = variable.shape, variable.private
-                places.append(
-                    reward_process.ArgumentPlace(
-                        name=name, shape=shape, offset=end, private=private
-                    )
-                )
+                own = {"shape": variable.shape, "private": variable.private}
+                places.append(reward_process.ArgumentPlace(name=name, offset=end, **own))
                 end += _FLOAT_BYTES * rows * math.prod(variable.shape)
                 end += -end % _ALIGNMENT
         load = reward_process.Load(

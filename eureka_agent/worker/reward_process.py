@@ -113,9 +113,7 @@ def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes
 def serve_reward(channel: socket.socket, memory: SharedTensors, load: Load) -> None:
     """Load the reward, which runs generated code, then answer calls. Raises NoAnswerError."""
     places = (each for each in load.arguments if not each.name.startswith(PREVIOUS_PREFIX))
-    variables = [
-        Variable(each.name, each.shape, "1", "-", "", private=each.private) for each in places
-    ]
+    variables = [Variable(it.name, it.shape, "1", "-", "", private=it.private) for it in places]
     try:
         reward = RewardFunction.from_source(
             load.reward.source,

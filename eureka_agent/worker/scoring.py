@@ -77,9 +77,7 @@ def _credit(files: Sequence[Mapping[str, Trajectory]]) -> StoredCredit | None:
     episodes = [episode for file in files for episode in file.values()]
     if not episodes or any({"fitness", "observations"} - each.keys() for each in episodes):
         return None
-    both = (
-        np.concatenate([each[name] for each in episodes]) for name in ("fitness", "observations")
-    )
+    both = (np.concatenate([it[name] for it in episodes]) for name in ("fitness", "observations"))
     fitness, observations = (each.astype(np.float64) for each in both)
     if fitness.ndim != 1 or observations.ndim != 2 or len(fitness) != len(observations):
         return None

@@ -32,13 +32,8 @@ from eureka_agent.training.environment_faults import (
     loading_limit,
 )
 from eureka_agent.training.fitness import with_written_fitness
+from eureka_agent.worker import dry_run
 from eureka_agent.worker.channel import DriverChannel, File, ProtocolError
-from eureka_agent.worker.dry_run import (
-    RECORDED_ENVIRONMENTS,
-    ForkedDryRuns,
-    record_transitions,
-    rehearse,
-)
 from eureka_agent.worker.evaluation_job import evaluate, measure
 from eureka_agent.worker.limits import KERNELS_VARIABLE, keep_freed_memory
 from eureka_agent.worker.nursery import Nursery
@@ -68,7 +63,7 @@ class Worker:
         self._nursery = Nursery.start(channel.descriptors())
         self._device = "cpu"
         self._opened: tuple[LoadedEnvironment, Task] | None = None
-        self._dry_runners: tuple[ForkedDryRuns, Scorer] | None = None
+        self._dry_runners: tuple[dry_run.ForkedDryRuns, Scorer] | None = None
         self._population: TrainedPopulation | None = None
         self._ran_generated_code = False
 
@@ -202,10 +197,8 @@ class Worker:
             loaded = with_written_fitness(loaded, command.task, command.fitness, load)
         name, task = loaded.task(command.task)
         found = loaded.environment_class
-        kinds = gpus_for(found), device_types(found)
-        opened = events.Opened(
-            description=describe(loaded, name), gpus=kinds[0], device_types=kinds[1]
-        )
+        shown, gpus = describe(loaded, name), gpus_for(found)
+        opened = events.Opened(description=shown, gpus=gpus, device_types=device_types(found))
         if command.rehearse:
             self._dry_runners_of(loaded, task, rehearsed=True)
         self._opened, self._device = (loaded, task), command.device
@@ -213,20 +206,22 @@ class Worker:
 
     def _dry_runners_of(
         self, loaded: LoadedEnvironment, task: Task, rehearsed: bool = False
-    ) -> tuple[ForkedDryRuns, Scorer]:
+    ) -> tuple[dry_run.ForkedDryRuns, Scorer]:
         if self._dry_runners is None:
             found = loaded.environment_class
             with environment_code(found, MAKING_SECONDS, "making the environment"):
-                environment = found.create(RECORDED_ENVIRONMENTS, "cpu", 0, task.options)
+                environment = found.create(dry_run.RECORDED_ENVIRONMENTS, "cpu", 0, task.options)
             try:
-                recorded = record_transitions(environment, found.all_variables())
+                recorded = dry_run.record_transitions(environment, found.all_variables())
                 if rehearsed:
-                    rehearse(environment, None if loaded.written is not None else task, recorded)
+                    dry_run.rehearse(
+                        environment, None if loaded.written is not None else task, recorded
+                    )
             finally:
                 environment.close()
             descriptors = self._channel.descriptors()
             scorer = Scorer(found, self._scratch, descriptors)
-            self._dry_runners = ForkedDryRuns(recorded, found, descriptors), scorer
+            self._dry_runners = dry_run.ForkedDryRuns(recorded, found, descriptors), scorer
         return self._dry_runners
 
 

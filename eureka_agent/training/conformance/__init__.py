@@ -211,9 +211,7 @@ class _Checking:
             actual = "" if follows else f"{place}{user_modules.describe_error(error)}"
             raise checks.Nonconforming("", actual, "correct this line", raised=True) from None
         remarks = (each for each in found if isinstance(each, checks.Remark))
-        warnings = [
-            CheckResult(name, "warning", each.expected, each.actual, each.hint) for each in remarks
-        ]
+        warnings = [CheckResult(name, "warning", it.expected, it.actual, it.hint) for it in remarks]
         notes = "; ".join(each for each in found if isinstance(each, checks.Note))
         return warnings or [CheckResult(name, "ok", "", notes or "as expected")]
 

@@ -88,9 +88,8 @@ def same_seed(subject: checks.Subject) -> None:
         if different := _unequal(*steps):
             expected = "two runs with seed 0 give the same values"
             hint = f"draw random numbers from {subject.cls.random_numbers}"
-            raise checks.Nonconforming(
-                expected, f"{', '.join(different)} differ in step {index}", hint
-            )
+            actual = f"{', '.join(different)} differ in step {index}"
+            raise checks.Nonconforming(expected, actual, hint)
 
 
 def begun_anew(subject: checks.Subject) -> None:
@@ -143,9 +142,7 @@ def begun_anew(subject: checks.Subject) -> None:
 def _own_tensors(environment: VecTask) -> dict[str, Tensor]:
     found = VecTask.row_tensors(environment).items()
     own = {name: value for name, value in found if name in vars(environment)}
-    return {
-        name: each for name, each in own.items() if name != "obs_buf" and not each.is_inference()
-    }
+    return {name: it for name, it in own.items() if name != "obs_buf" and not it.is_inference()}
 
 
 def _written_by_steps(environment: VecTask) -> list[str]:

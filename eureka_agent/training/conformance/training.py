@@ -246,9 +246,8 @@ def hooks(subject: checks.Subject) -> None:
     for place, name, meant in misspelt(subject.cls):
         expected = f"{meant}, as the base class calls it"
         actual = f"{place}{misspelling(subject.cls, name, meant)}"
-        raise checks.Nonconforming(
-            expected, actual, f"rename it to {meant!r}, or to something less alike"
-        )
+        hint = f"rename it to {meant!r}, or to something less alike"
+        raise checks.Nonconforming(expected, actual, hint)
 
 
 def baselines(subject: checks.Subject) -> Iterator[checks.Remark]:
@@ -322,10 +321,9 @@ def no_values(subject: checks.Subject) -> None:
     if "cuda" not in subject.cls.device_types or issubclass(subject.cls, MujocoTask):
         raise checks.NotApplicable
     environment = subject.loaded.make(subject.task, checks.ROWS, "meta")
+    actions = torch.zeros(checks.ROWS, environment.num_actions, device="meta")
     for _ in range(2):
-        transition = environment.advance(
-            torch.zeros(checks.ROWS, environment.num_actions, device="meta")
-        )
+        transition = environment.advance(actions)
         found = {"observations": transition.observations, **transition.variables}
         for name, value in found.items():
             if value.device.type != "meta":
