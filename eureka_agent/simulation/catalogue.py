@@ -60,10 +60,8 @@ def find_folder(reference: str) -> Path:
     folder = Path(os.path.expanduser(reference))
     is_path = os.sep in reference or (os.altsep is not None and os.altsep in reference)
     if folder.is_file():
-        raise EnvironmentLoadError(
-            f"{reference!r} is a file, expected an environment's folder",
-            f"name the folder that holds {ENVIRONMENT_FILE}",
-        )
+        what = f"{reference!r} is a file, expected an environment's folder"
+        raise EnvironmentLoadError(what, f"name the folder that holds {ENVIRONMENT_FILE}")
     if not is_path and not folder.is_dir():
         raise EnvironmentLoadError(
             f"there is no environment {reference!r}",
@@ -103,21 +101,16 @@ def read_entry(folder: Path) -> CatalogueEntry:
     default = str(value.value) if isinstance(value, ast.Constant) and value.value else None
     names = default_first(files, default)
     keywords = {name: texts_of_calls(parsed(files[name])) for name in names}
+    # every environment has a `max_episode_length`
+    nodes = (node for node in module.body if isinstance(node, ast.ClassDef))
+    classes = (node for node in nodes if _assigned("max_episode_length", node.body))
     return CatalogueEntry(
         folder.name,
         folder,
-        _environment_doc(module),
+        first_paragraph(ast.get_docstring(next(classes, module))),
         tasks={name: given.get("sentence", "") for name, given in keywords.items()},
         rewards={name: rewards_of(given) for name, given in keywords.items()},
     )
-
-
-def _environment_doc(module: ast.Module) -> str:
-    """Docstring of the class with a `max_episode_length`, which every environment has."""
-    for node in module.body:
-        if isinstance(node, ast.ClassDef) and _assigned("max_episode_length", node.body):
-            return first_paragraph(ast.get_docstring(node))
-    return first_paragraph(ast.get_docstring(module))
 
 
 def _assigned(name: str, statements: Iterable[ast.stmt]) -> ast.expr | None:
@@ -140,18 +133,13 @@ def kinds() -> tuple[str, ...]:
 def write_new_environment(folder: Path, kind: str) -> tuple[Path, ...]:
     """Write the template of one of `kinds()`; return its files. Raises EnvironmentLoadError."""
     template = resource_folder("envs") / _TEMPLATES / kind
-    sources = [
-        path
-        for path in sorted(template.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
-    ]
+    found = (path for path in sorted(template.rglob("*")) if path.is_file())
+    sources = [path for path in found if "__pycache__" not in path.parts]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
-            raise EnvironmentLoadError(
-                f"the folder {str(folder)!r} is not empty, so nothing was written to it",
-                "name a new folder",
-            )
+            what = f"the folder {str(folder)!r} is not empty, so nothing was written to it"
+            raise EnvironmentLoadError(what, "name a new folder")
         try:
             for source in sources:
                 path = folder / source.relative_to(template)

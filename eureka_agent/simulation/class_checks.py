@@ -67,18 +67,15 @@ def check_class(cls: type[VecTask]) -> None:
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
         meant = (each for each in misspelt(cls) if each[2] in missing)
         hints = (f"{at}is {name!r} meant for it? rename it to {to!r}" for at, name, to in meant)
-        raise EnvironmentLoadError(
-            f"{cls.__name__} does not define {', '.join(missing)}",
-            next(hints, "see the docstrings of VecTask's methods"),
-        )
+        what = f"{cls.__name__} does not define {', '.join(missing)}"
+        raise EnvironmentLoadError(what, next(hints, "see the docstrings of VecTask's methods"))
     try:
         values = {name: getattr(cls, name, None) for name in _Declarations.model_fields}
         _Declarations.model_validate(values)
     except ValidationError as error:
-        raise EnvironmentLoadError(
-            f"in the class {cls.__name__} {validation_fault(error)}",
-            "correct it; several values, or one of several, are a tuple: `(…,)`",
-        ) from None
+        what = f"in the class {cls.__name__} {validation_fault(error)}"
+        hint = "correct it; several values, or one of several, are a tuple: `(…,)`"
+        raise EnvironmentLoadError(what, hint) from None
     for fault, hint in _faults(cls):
         raise EnvironmentLoadError(fault, hint)
 
@@ -90,9 +87,8 @@ def _faults(cls: type[VecTask]) -> Iterator[tuple[str, str]]:
         fault = f"{name}.action_choices has {choices:,} choices, expected at most {MOST_CHOICES:,}"
         yield fault, "a quantity with many values is better a continuous action, rounded"
     if len(cls.action_choices) not in (0, cls.num_actions):
-        fault = (
-            f"{name}.action_choices is {cls.action_choices!r}, expected {cls.num_actions} numbers"
-        )
+        found, size = cls.action_choices, cls.num_actions
+        fault = f"{name}.action_choices is {found!r}, expected {size} numbers"
         yield fault, "() where actions are continuous; (3,) is one choice of three"
     for attribute in ("success_causes", "termination_conditions"):
         for cause in getattr(cls, attribute):
@@ -120,11 +116,9 @@ def _faults(cls: type[VecTask]) -> Iterator[tuple[str, str]]:
     for each in cls.parameters:
         longest = cls.max_episode_length
         if each.name == ACTION_DELAY and not 0 <= each.low < each.high <= longest:
-            yield (
-                f"the parameter {each.name!r} of {name} goes from {each.low:g} to {each.high:g}"
-                f" control steps, expected a range within 0 … {longest}, an episode's steps",
-                "correct the range",
-            )
+            where = f"of {name} goes from {each.low:g} to {each.high:g} control steps, expected a"
+            fault = f"the parameter {each.name!r} {where} range within 0 … {longest}"
+            yield f"{fault}, an episode's steps", "correct the range"
     for attribute, size in (
         ("observation_channels", cls.num_observations),
         ("action_channels", cls.num_actions),
@@ -145,22 +139,14 @@ def own_classes(cls: type[VecTask]) -> list[type]:
 
 
 def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
-    """Find methods and attributes that override nothing, that nothing reads, and that resemble one
-    of a base class: `"<file>, line <n>: "`, name and intended name."""
+    """Find attributes without a reader that resemble a base class's: place, name, intended name."""
     own = own_classes(cls)
     bases = [base for base in cls.__mro__ if issubclass(base, VecTask) and base not in own]
-    written = {
-        name: value
-        for each in reversed(own)
-        for name, value in vars(each).items()
-        if name[0] != "_"
-    }
-    read = {
-        node.attr
-        for each in own
-        for node in ast.walk(_tree(each))
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)
-    }
+    items = (item for each in reversed(own) for item in vars(each).items())
+    written = {name: value for name, value in items if name[0] != "_"}
+    nodes = (node for each in own for node in ast.walk(_tree(each)))
+    found = (node for node in nodes if isinstance(node, ast.Attribute))
+    read = {node.attr for node in found if isinstance(node.ctx, ast.Load)}
     for is_method in (True, False):
         known = {name for base in bases for name in _to_be_written(base, is_method)}
         for name, value in written.items():

@@ -64,13 +64,6 @@ def rectangle(
     sine, cosine = math.sin(angle), math.cos(angle)
     x, y = centre
     corners = [(-0.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-0.5, 0.5)]
-    return Polygon(
-        [
-            (
-                x + cosine * width * right - sine * height * up,
-                y + sine * width * right + cosine * height * up,
-            )
-            for right, up in corners
-        ],
-        colour,
-    )
+    ends = [(width * right, height * up) for right, up in corners]
+    turned = [(cosine * one - sine * two, sine * one + cosine * two) for one, two in ends]
+    return Polygon([(x + right, y + up) for right, up in turned], colour)

@@ -25,10 +25,8 @@ from eureka_agent.simulation.user_modules import (
 )
 
 Method = Literal["step", "reset"]
-_RETURNS = {
-    "step": ("observation", "reward", "terminated", "truncated", "info"),
-    "reset": ("observation", "info"),
-}
+_RETURNS: dict[Method, tuple[str, ...]] = {"reset": ("observation", "info")}
+_RETURNS["step"] = ("observation", "reward", "terminated", "truncated", "info")
 _TAKES = {"step": "self, action", "reset": "self, *, seed=None, options=None"}
 _GYMNASIUM = "gymnasium"
 _NO_PERSONS = (_GYMNASIUM, PACKAGE)
@@ -193,17 +191,13 @@ def place_of_render(environment: gymnasium.Env) -> str:
 
 @contextmanager
 def _blamed(environment: gymnasium.Env, method: Method) -> Iterator[None]:
-    """Raise EnvironmentLoadError where a layer cannot be called as Gymnasium does, or Gymnasium's
-    wrapper cannot take an inner layer's result."""
+    """Blame the layer that cannot be called, or whose result Gymnasium's wrapper cannot take."""
     try:
         yield
     except Exception as error:
         frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-        caller = next(
-            each
-            for each in reversed(frames)
-            if module_of(each) not in LIBRARIES or each.f_code.co_name == method
-        )
+        outside = (module_of(it) not in LIBRARIES or it.f_code.co_name == method for it in frames)
+        caller = [each for each, is_outside in zip(frames, outside, strict=True) if is_outside][-1]
         if module_of(caller) not in _NO_PERSONS:
             raise  # the author's own line raised
         wrapper = caller.f_locals.get("self")

@@ -91,10 +91,8 @@ class Names:
             return (Channel("choice", doc=self.actions["doc"]),)
         unit, frame, doc = (self.actions[name] for name in ("unit", "frame", "doc"))
         bounds = zip(space.low.tolist(), space.high.tolist(), strict=True)
-        return tuple(
-            Channel(name, (), unit, frame, doc, range=ends)
-            for name, ends in zip(self.actions["entries"], bounds, strict=True)
-        )
+        named = zip(self.actions["entries"], bounds, strict=True)
+        return tuple(Channel(name, (), unit, frame, doc, range=ends) for name, ends in named)
 
 
 def names_of(gymnasium_id: str) -> Names | None:
@@ -141,9 +139,8 @@ def _content(gymnasium_id: str) -> dict[str, Any]:
         return content
     changes = {each["name"]: each for each in content.pop("change", ())}
     merged = {**_content(base), **content}
-    merged["observation"] = [
-        {**each, **changes.pop(each["name"], {})} for each in merged["observation"]
-    ]
+    entries = merged["observation"]
+    merged["observation"] = [{**each, **changes.pop(each["name"], {})} for each in entries]
     assert not changes, f"{gymnasium_id}.yaml changes {', '.join(changes)}, which {base} lacks"
     return merged
 
@@ -191,11 +188,8 @@ def read_state(environment: gymnasium.Env, place: StatePlace) -> dict[str, Tenso
         values = numpy.array([*state, state.dtype == numpy.float32], dtype=numpy.float64)
     generator = physics.np_random.bit_generator.state
     # its PCG64 has two numbers of 128 bits, here in words of 64, and a buffered half word
-    words = [
-        number >> shift & (2**_WORD - 1)
-        for number in (generator["state"]["state"], generator["state"]["inc"])
-        for shift in (0, _WORD)
-    ]
+    long = (generator["state"][name] for name in ("state", "inc"))
+    words = [number >> shift & (2**_WORD - 1) for number in long for shift in (0, _WORD)]
     words += [generator["has_uint32"], generator["uinteger"]]
     numbers = numpy.array(words, dtype=numpy.uint64).view(numpy.int64)
     return {_PHYSICS: torch.from_numpy(values), _GENERATOR: torch.from_numpy(numbers)}
@@ -224,9 +218,6 @@ def write_state(environment: gymnasium.Env, place: StatePlace, state: dict[str, 
     words = state[_GENERATOR].numpy().view(numpy.uint64).tolist()
     low, high, low_inc, high_inc, buffered, half = words
     generator = physics.np_random.bit_generator
-    generator.state = {
-        **generator.state,
-        "state": {"state": low | high << _WORD, "inc": low_inc | high_inc << _WORD},
-        "has_uint32": buffered,
-        "uinteger": half,
-    }
+    numbers = {"state": low | high << _WORD, "inc": low_inc | high_inc << _WORD}
+    rest = {"has_uint32": buffered, "uinteger": half}
+    generator.state = {**generator.state, "state": numbers, **rest}

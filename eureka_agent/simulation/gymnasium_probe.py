@@ -38,22 +38,14 @@ from eureka_agent.task import Variable
 if TYPE_CHECKING:
     from eureka_agent.simulation.gymnasium_task import GymnasiumTask
 
-NATIVE_REWARD = Variable(
-    "native_reward",
-    (),
-    "1",
-    "-",
-    "the reward that the environment itself gives for this step; 0 right after a reset",
-    private=True,
-)
+_DOC = "the reward that the environment itself gives for this step; 0 right after a reset"
+NATIVE_REWARD = Variable("native_reward", (), "1", "-", _DOC, private=True)
 REACHED = "reached_goal"
 """Cause of an end that is always a success."""
 _DECLARED = "as env.py says"
 _IN_EXTRA = ("Box2D", "imageio")
 """Packages of the extra `gymnasium`."""
-_LIST_HINT = (
-    'list what is registered with python -c "import gymnasium; gymnasium.pprint_registry()"'
-)
+_LIST_HINT = 'list what is there: python -c "import gymnasium; gymnasium.pprint_registry()"'
 
 
 def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasium.Env:
@@ -105,8 +97,7 @@ def make_copy(task: type[GymnasiumTask], options: Mapping[str, Any]) -> gymnasiu
 
 @cache
 def _keep_mujoco_quiet() -> None:
-    """Ignore MuJoCo's warnings, which would fill the terminal and MUJOCO_LOG.TXT in the working
-    folder; numbers that are not finite are found in the observations."""
+    """Ignore MuJoCo's warnings, which would fill the terminal and MUJOCO_LOG.TXT."""
     import mujoco  # not for each start of the program
 
     mujoco.set_mju_user_warning(lambda message: None)
@@ -177,10 +168,8 @@ def probe(task: type[GymnasiumTask]) -> None:
 
     task._source = reading.source_of(physics)
     task.num_observations = size
-    task.num_actions, task.action_choices = (
-        actions.num_actions(acted),
-        actions.action_choices(acted),
-    )
+    task.num_actions = actions.num_actions(acted)
+    task.action_choices = actions.action_choices(acted)
     problem = _set_names(task, observed)
     names = task._names
     length, length_from = reading.episode_length(declared, truncated_after)
@@ -193,10 +182,8 @@ def probe(task: type[GymnasiumTask]) -> None:
     task.variables = _variables(task, observed, info, problem)
     entries = [entry.variable for entry in task._entries]
     channels = tuple(part.channel for part in task._parts)
-    give(
-        "observation_channels",
-        channels or observation_channels(observed, entries, task.named_observations),
-    )
+    unnamed = observation_channels(observed, entries, task.named_observations)
+    give("observation_channels", channels or unnamed)
     named = None if names is None or not names.actions else names.action_channels(acted)
     give("action_channels", named or actions.action_channels(acted))
     _set_ends(task)
@@ -210,8 +197,7 @@ def probe(task: type[GymnasiumTask]) -> None:
 def _try_out(
     task: type[GymnasiumTask], environment: gymnasium.Env, own: Mapping[str, Any]
 ) -> tuple[int, tuple[int, str] | None, tuple[dict[str, Any], tuple[int, ...]]]:
-    """Check the spaces, and run some episodes: numbers of an observation, declared length of an
-    episode, and what was found. Raises EnvironmentLoadError."""
+    """An observation's numbers, an episode's declared length, findings of random episodes."""
     observed = environment.observation_space
     try:
         actions.check_actions(task.label(), environment.action_space)
@@ -234,8 +220,7 @@ def _try_out(
 
 
 def _set_names(task: type[GymnasiumTask], space: spaces.Space) -> str:
-    """Set what the file of an id of Gymnasium's own says; return why its names do not fit, empty
-    if they do or there is none."""
+    """Set the names of Gymnasium's own environment; return why they do not fit, or nothing."""
     names = names_of(task.gymnasium_id) if is_by_id(task) else None
     if names is None:
         return ""
@@ -262,10 +247,8 @@ def _variables(
     described = {} if task._names is None else task._names.info
     # what else is in the info of an environment with names is a part of its reward
     task.info_keys = tuple(key for key in keys if task._names is None or key in described)
-    numbers = {
-        key: Variable(key, (), "?", "?", f"number {key!r} in Gymnasium's info of this step")
-        for key in task.info_keys
-    }
+    doc = "number {!r} in Gymnasium's info of this step"
+    numbers = {key: Variable(key, (), "?", "?", doc.format(key)) for key in task.info_keys}
     whole = reading.observation_variable(task.num_observations, space, task._parts, problem)
     infos = (described.get(key, number) for key, number in numbers.items())
     return (*([] if entries else [whole]), *named, *infos, NATIVE_REWARD)

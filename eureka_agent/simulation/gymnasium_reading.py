@@ -79,13 +79,9 @@ def random_episodes(
 def declared_length(
     environment: gymnasium.Env, registered: gymnasium.envs.registration.EnvSpec | None
 ) -> tuple[int, str] | None:
-    """The shortest declared limit of an episode in steps, else its attribute `max_steps`, as
-    MiniGrid's have; and its origin."""
-    declared = [
-        (layer._max_episode_steps, "from its wrapper TimeLimit")
-        for layer in layers(environment)
-        if isinstance(layer, gymnasium.wrappers.TimeLimit)
-    ]
+    """The shortest declared limit of an episode, else its attribute `max_steps`; its origin."""
+    found = (each for each in layers(environment) if isinstance(each, gymnasium.wrappers.TimeLimit))
+    declared = [(each._max_episode_steps, "from its wrapper TimeLimit") for each in found]
     for spec in (registered, getattr(environment.unwrapped, "spec", None)):
         steps = 0 if spec is None else spec.max_episode_steps or 0
         if steps > 0:
@@ -97,8 +93,7 @@ def declared_length(
 
 
 def episode_length(declared: tuple[int, str] | None, seen: Sequence[int]) -> tuple[int, str]:
-    """Steps of an episode, and their origin: declared, counted in the episodes that it truncated
-    itself after as many steps as `seen`, or guessed."""
+    """Steps of an episode and their origin: declared, counted in truncations `seen`, guessed."""
     shortest, longest = min(seen, default=0), max(seen, default=0)
     if len(seen) >= _EQUAL_EPISODES and shortest == longest:
         sooner = f", sooner than the {declared[0]} steps {declared[1]}" if declared else ""
@@ -138,17 +133,11 @@ def model_masses(physics: Any) -> tuple[str, ...]:
 
 def numeric_keys(info: Mapping[str, Any], taken: set[str]) -> tuple[str, ...]:
     """Names of plain numbers that can be arguments, without those of rewards."""
-    return tuple(
-        key
-        for key, value in sorted(info.items(), key=lambda item: str(item[0]))
-        if isinstance(key, str)
-        and numpy.ndim(value) == 0
-        and isinstance(value, bool | int | float | numpy.number | numpy.bool_)
-        and is_argument_name(key)
-        and "reward" not in key.lower()
-        and not key.startswith("previous_")
-        and key not in taken
-    )
+    numbers = bool | int | float | numpy.number | numpy.bool_
+    found = (key for key, value in info.items() if isinstance(value, numbers))
+    names = sorted(key for key in found if isinstance(key, str) and is_argument_name(key))
+    others = (key for key in names if "reward" not in key.lower() and key not in taken)
+    return tuple(key for key in others if not key.startswith("previous_"))
 
 
 def observation_variable(

@@ -22,8 +22,8 @@ from eureka_agent.task import PREVIOUS_PREFIX, Channel, Variable
 Path = tuple[Any, ...]
 """Keys of an entry from the outermost Dict on."""
 _WRAP_HINT = (
-    "write a folder whose env.py has `def make()`, which returns the environment in a wrapper that"
-    " {}; see docs/your-own-environment.md"
+    "in a folder's env.py write `def make()`, which returns it in a wrapper that {};"
+    " see docs/your-own-environment.md"
 )
 _IMAGE_DIMENSIONS = 3
 _MOST_OF_A_GRID = 1023
@@ -92,10 +92,8 @@ def named_entries(
         start = stop
     for name in words:
         hint = "entries have names in a Dict space; name parts of a vector with named_observations"
-        raise EnvironmentLoadError(
-            f"the variable {name!r} describes no entry of the observation of {label}",
-            did_you_mean(name, entries) if entries else hint,
-        )
+        what = f"the variable {name!r} describes no entry of the observation of {label}"
+        raise EnvironmentLoadError(what, did_you_mean(name, entries) if entries else hint)
     return tuple(entries.values())
 
 
@@ -192,8 +190,7 @@ def _channel(path: Path, leaf: spaces.Space, described: Mapping[str, Variable]) 
 
 
 def _leaves(space: spaces.Space, path: Path = ()) -> Iterator[tuple[Path, spaces.Space]]:
-    """Spaces within Dicts, with their keys, in Gymnasium's order of flattening; without those that
-    have no numbers, such as sensors that a robot lacks, and texts."""
+    """Spaces within Dicts with their keys, in Gymnasium's order; without texts and empty ones."""
     if isinstance(space, spaces.Dict):
         for key, inner in space.spaces.items():
             yield from _leaves(inner, (*path, key))

@@ -67,9 +67,8 @@ class GymnasiumTask(VecTask):
     @classmethod
     def make_environment(cls, **options: Any) -> gymnasium.Env:
         """Make one copy, by default the registered one; the base class keeps its time limit."""
-        return gymnasium.make(
-            cls.gymnasium_id, max_episode_steps=-1, disable_env_checker=True, **options
-        )
+        options = {"max_episode_steps": -1, "disable_env_checker": True, **options}
+        return gymnasium.make(cls.gymnasium_id, **options)
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Read the class's attributes from one copy. Raises EnvironmentLoadError."""
@@ -85,10 +84,9 @@ class GymnasiumTask(VecTask):
         self._check_sizes(self.environments[0], options)
         self._conversion = Conversion(self.environments[0].action_space)
         width = max((entry.columns.stop for entry in self._entries), default=0)
-        self._observations, self._entry_values, self._infos = (
-            numpy.zeros((num_envs, columns), dtype=numpy.float32)
-            for columns in (self.num_observations, width, len(self.info_keys))
-        )
+        columns = self.num_observations, width, len(self.info_keys)
+        arrays = (numpy.zeros((num_envs, each), dtype=numpy.float32) for each in columns)
+        self._observations, self._entry_values, self._infos = arrays
         self._rewards = numpy.zeros(num_envs, dtype=numpy.float32)
         self._terminated, self._truncated = numpy.zeros((2, num_envs), dtype=bool)
 
@@ -105,10 +103,9 @@ class GymnasiumTask(VecTask):
                 "write what changes an environment's sizes into a folder of its own",
             )
         if self._names and (why := self._names.problem(environment.observation_space, options)):
-            raise EnvironmentLoadError(
-                f"the names of {self.label()}'s variables do not fit: {why}",
-                "write it into `gymnasium_options` of the class, which then has no such names",
-            )
+            what = f"the names of {self.label()}'s variables do not fit: {why}"
+            hint = "write it into `gymnasium_options` of the class, which then has no such names"
+            raise EnvironmentLoadError(what, hint)
 
     @classmethod
     def label(cls) -> str:
@@ -166,9 +163,7 @@ class GymnasiumTask(VecTask):
 
     def _call(self, row: int, steps: int = 0, *, seed: int = 0, action: Any = None) -> None:
         result = call(
-            self.environments[row],
-            self.num_observations,
-            steps,
+            *(self.environments[row], self.num_observations, steps),
             seed=seed,
             action=action,
             keys=self.info_keys,
@@ -185,18 +180,14 @@ class GymnasiumTask(VecTask):
         self.obs_buf.copy_(torch.from_numpy(self._observations))
 
     def compute_variables(self) -> dict[str, Tensor]:
-        infos, entries, rewards = (
-            torch.from_numpy(values).to(self.device)
-            for values in (self._infos, self._entry_values, self._rewards)
-        )
+        arrays = (self._infos, self._entry_values, self._rewards)
+        infos, entries, rewards = (torch.from_numpy(each).to(self.device) for each in arrays)
         values = {} if self._entries else {"observation": self.obs_buf}
         for entry in self._entries:
             shape = (self.num_envs, *entry.variable.shape)
             values[entry.variable.name] = entries[:, entry.columns].reshape(shape)
         values[NATIVE_REWARD.name] = rewards
-        values |= {
-            variable.name: self.obs_buf[:, part] for variable, part in self.named_observations
-        }
+        values |= {each.name: self.obs_buf[:, part] for each, part in self.named_observations}
         values |= {part.variable.name: part.values(self.obs_buf) for part in self._parts}
         return values | {key: infos[:, column] for column, key in enumerate(self.info_keys)}
 
@@ -218,11 +209,8 @@ class GymnasiumTask(VecTask):
 
     def row_tensors(self) -> dict[str, Tensor]:
         """The state with results of the last step; that of the physics is in `row_state`."""
-        results = {
-            name: torch.from_numpy(value)
-            for name, value in vars(self).items()
-            if isinstance(value, numpy.ndarray)
-        }
+        arrays = (item for item in vars(self).items() if isinstance(item[1], numpy.ndarray))
+        results = {name: torch.from_numpy(value) for name, value in arrays}
         return {**super().row_tensors(), **results}
 
     def row_state(self, env_ids: Tensor) -> dict[str, Tensor]:
@@ -261,15 +249,13 @@ def made_class(
     doc: str | None,
     sizes: Mapping[str, Any],
 ) -> type[GymnasiumTask]:
-    """The class behind a function that makes the environment. Raises EnvironmentLoadError. `sizes`:
-    `max_episode_length` and `control_dt`, where they are given."""
+    """The class behind a function that makes the environment. Raises EnvironmentLoadError."""
     own = {"make_environment": staticmethod(make), "described_entries": tuple(described)}
     return type(name, (GymnasiumTask,), {**own, "__doc__": doc, **sizes})
 
 
 def fingerprint(task: type[GymnasiumTask]) -> str:
-    """SHA-256 of the id, Gymnasium's version, the names, and the source of a class imported by
-    module name."""
+    """SHA-256 of id, version, names, and the source of a class imported by module name."""
     digest = hashlib.sha256(f"{task.gymnasium_id}\0{gymnasium.__version__}".encode())
     if task._names is not None:
         digest.update(f"\0{task._names.digest}".encode())

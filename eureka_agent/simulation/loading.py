@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias, TypeVar
 import torch
 from pydantic import BaseModel, ValidationError
 
+from eureka_agent import records
 from eureka_agent.arguments import bind_arguments
 from eureka_agent.environment_files import (
     fingerprint_of,
@@ -22,26 +23,8 @@ from eureka_agent.environment_files import (
     task_fingerprint,
 )
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
-from eureka_agent.records import (
-    MOST_CHARACTERS,
-    MOST_FILES,
-    ChannelSpec,
-    ConstantSpec,
-    ParameterSpec,
-    TaskDescription,
-    VariableSpec,
-    WrittenFitness,
-)
 from eureka_agent.settings import TrainingSettings, parse_settings, validation_fault
-from eureka_agent.simulation.catalogue import (
-    ENVIRONMENT_FILE,
-    GYMNASIUM_PREFIX,
-    default_first,
-    find_folder,
-    first_paragraph,
-    further_paragraphs,
-    task_files,
-)
+from eureka_agent.simulation import catalogue
 from eureka_agent.simulation.class_checks import check_class, misspelling, misspelt
 from eureka_agent.simulation.user_modules import import_file, import_folder, read_source, user_code
 from eureka_agent.simulation.vec_task import VecTask
@@ -73,7 +56,7 @@ class LoadedEnvironment:
     """SHA-256 of what defines the environment."""
     generated_rewards: Mapping[str, str] = field(default_factory=dict)
     """Sources of baselines without files, by kind, for the environment's own task."""
-    written: WrittenFitness | None = None
+    written: records.WrittenFitness | None = None
     """Fitness in place of the tasks' own: `eureka_agent.training.fitness`."""
 
     def task(self, name: str | None) -> tuple[str, Task]:
@@ -81,9 +64,8 @@ class LoadedEnvironment:
         if name is None:
             name = next(iter(self.tasks))
         if name not in self.tasks:
-            raise EnvironmentLoadError(
-                f"environment {self.name!r} has no task {name!r}", did_you_mean(name, self.tasks)
-            )
+            what = f"environment {self.name!r} has no task {name!r}"
+            raise EnvironmentLoadError(what, did_you_mean(name, self.tasks))
         return name, self.tasks[name]
 
     def make(
@@ -108,10 +90,8 @@ class LoadedEnvironment:
             return read_source(path)
         if relative == Task.__dataclass_fields__[attribute].default:
             return self.generated_rewards.get(kind)
-        raise EnvironmentLoadError(
-            f"the task's {attribute} is {relative!r}, but there is no {str(path)!r}",
-            "correct the path",
-        )
+        what = f"the task's {attribute} is {relative!r}, but there is no {str(path)!r}"
+        raise EnvironmentLoadError(what, "correct the path")
 
 
 def load_environment(reference: str) -> LoadedEnvironment:
@@ -119,68 +99,62 @@ def load_environment(reference: str) -> LoadedEnvironment:
     with ExitStack() as stack:
         # a module may set torch's default type when it is imported
         stack.callback(torch.set_default_dtype, torch.get_default_dtype())
-        by_id = reference.startswith(GYMNASIUM_PREFIX)
+        by_id = reference.startswith(catalogue.GYMNASIUM_PREFIX)
         return _load_gymnasium(reference) if by_id else _load_folder(reference)
 
 
 def _load_folder(reference: str) -> LoadedEnvironment:
-    folder = find_folder(reference)
-    if not (folder / ENVIRONMENT_FILE).is_file():
-        raise EnvironmentLoadError(
-            f"the folder {reference!r} has no {ENVIRONMENT_FILE}",
-            "an environment folder holds env.py, tasks/ and rewards/",
-        )
+    folder = catalogue.find_folder(reference)
+    if not (folder / catalogue.ENVIRONMENT_FILE).is_file():
+        what = f"the folder {reference!r} has no {catalogue.ENVIRONMENT_FILE}"
+        raise EnvironmentLoadError(what, "an environment folder holds env.py, tasks/ and rewards/")
     package = import_folder(folder)
-    module = import_file(package, folder, folder / ENVIRONMENT_FILE)
+    module = import_file(package, folder, folder / catalogue.ENVIRONMENT_FILE)
     with user_code(folder, "reading the environment's class"):
         environment_class = _environment_class(module, folder)
         check_class(environment_class)
-    tasks, rewards = ({}, {}) if task_files(folder) else _tasks_of_file(module, environment_class)
+    tasks, rewards = ({}, {}) if catalogue.task_files(folder) else environment_class.own_tasks()
+    if isinstance(own := getattr(module, "task", None), Task):
+        tasks, rewards = dict.fromkeys(tasks, own), {}  # of an env.py with `make`
     tasks = tasks or _load_tasks(package, folder, getattr(module, "DEFAULT_TASK", None))
     fingerprint = fingerprint_of(folder_files(folder))
-    return LoadedEnvironment(
-        reference, folder.name, folder, environment_class, tasks, fingerprint, rewards
-    )
+    found = environment_class, tasks, fingerprint, rewards
+    return LoadedEnvironment(reference, folder.name, folder, *found)
 
 
-def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDescription:
+def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> records.TaskDescription:
     """Describe the environment and one of its tasks for the driver. Raises EnvironmentLoadError."""
     name, task = loaded.task(task_name)
     cls = loaded.environment_class
-    read = bind_arguments(
-        task.fitness, cls.all_variables(), True, EnvironmentLoadError, cls.constants
-    ).variables
+    given = cls.all_variables(), True, EnvironmentLoadError, cls.constants
+    read = bind_arguments(task.fitness, *given).variables
     files = {} if loaded.folder is None else relevant_files(loaded.folder, name, task.rewards)
     budget = f"the training budget of task {name!r}"
     sizes = {"env_steps": task.training.env_steps, "num_envs": task.training.num_envs}
     parse_settings(TrainingSettings, sizes, budget)
-    overrides, gpu = (
-        parse_settings(TrainingSettings, chosen, budget).model_dump(
-            mode="json", include=set(chosen)
-        )
-        for chosen in (task.training.overrides, task.training.gpu)
-    )
+    chosen = (task.training.overrides, task.training.gpu)
+    parsed = [(parse_settings(TrainingSettings, each, budget), set(each)) for each in chosen]
+    overrides, gpu = (each.model_dump(mode="json", include=names) for each, names in parsed)
     hashes = {name: fingerprint_of({name: path})[:16] for name, path in files.items()}
     remarks = [f"{place}{misspelling(cls, *names)}" for place, *names in misspelt(cls)]
     doc = inspect.getdoc(cls)
+    # infinity: no episode counts as solved in either case
+    success = task.success_fitness if math.isfinite(task.success_fitness or 0.0) else None
     try:
-        return TaskDescription(
+        return records.TaskDescription(
             environment=loaded.reference,
             task=name,
-            doc=first_paragraph(doc),
-            details=further_paragraphs(doc),
+            doc=catalogue.first_paragraph(doc),
+            details=catalogue.further_paragraphs(doc),
             **{each: getattr(task, each) for each in _OF_TASK},
             **{each: getattr(cls, each) for each in _OF_CLASS},
-            # infinity: no episode counts as solved in either case
-            success_fitness=(
-                task.success_fitness if math.isfinite(task.success_fitness or 0.0) else None
-            ),
+            success_fitness=success,
             fitness_variables=read,
-            variables=_specified(VariableSpec, cls.all_variables()),
-            constants=_specified(ConstantSpec, cls.constants),
-            parameters=_specified(ParameterSpec, cls.parameters),
-            observation_channels=_specified(ChannelSpec, cls.observation_channels),
-            action_channels=_specified(ChannelSpec, cls.channels_of_action()),
+            variables=_specified(records.VariableSpec, cls.all_variables()),
+            constants=_specified(records.ConstantSpec, cls.constants),
+            parameters=_specified(records.ParameterSpec, cls.parameters),
+            observation_channels=_specified(records.ChannelSpec, cls.observation_channels),
+            action_channels=_specified(records.ChannelSpec, cls.channels_of_action()),
             termination_conditions=dict(cls.termination_conditions),
             success_causes=tuple(cls.success_causes),
             **sizes,
@@ -189,15 +163,13 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> TaskDes
             human_reward=loaded.reward_source(task, "human"),
             sparse_reward=loaded.reward_source(task, "sparse"),
             fingerprint=task_fingerprint(loaded.fingerprint, files),
-            files=hashes if len(files) <= MOST_FILES else {},
-            remarks=tuple(text[:MOST_CHARACTERS] for text in (*remarks, *cls._remarks)),
+            files=hashes if len(files) <= records.MOST_FILES else {},
+            remarks=tuple(text[: records.MOST_CHARACTERS] for text in (*remarks, *cls._remarks)),
             fitness_author="" if loaded.written is None else loaded.written.author,
         )
     except ValidationError as error:
-        raise EnvironmentLoadError(
-            f"the environment cannot be described: {validation_fault(error)}",
-            "correct it in env.py or in the task's file",
-        ) from None
+        what = f"the environment cannot be described: {validation_fault(error)}"
+        raise EnvironmentLoadError(what, "correct it in env.py or in the task's file") from None
 
 
 def _specified(kind: type[_Spec], declared: Iterable[object]) -> tuple[_Spec, ...]:
@@ -213,17 +185,10 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
     if chosen is not None:
         if isinstance(chosen, type) and issubclass(chosen, VecTask):
             return chosen
-        raise EnvironmentLoadError(
-            f"ENVIRONMENT in {path!r} is {chosen!r}, expected a subclass of VecTask",
-            "set it to the class",
-        )
-    own = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, type)
-        and issubclass(value, VecTask)
-        and value.__module__ == module.__name__
-    ]
+        what = f"ENVIRONMENT in {path!r} is {chosen!r}, expected a subclass of VecTask"
+        raise EnvironmentLoadError(what, "set it to the class")
+    classes = (each for each in vars(module).values() if isinstance(each, type))
+    own = [cls for cls in classes if issubclass(cls, VecTask) and cls.__module__ == module.__name__]
     if len(own) == 1:
         return own[0]
     make = getattr(module, "make", None)
@@ -231,52 +196,30 @@ def _environment_class(module: ModuleType, folder: Path) -> type[VecTask]:
         from eureka_agent.simulation.gymnasium_task import made_class
 
         doc = inspect.getdoc(make) or module.__doc__
-        sizes = {
-            field: getattr(module, name)
-            for name, field in _SIZES_OF_MADE.items()
-            if hasattr(module, name)
-        }
+        given = {name for name in _SIZES_OF_MADE if hasattr(module, name)}
+        sizes = {_SIZES_OF_MADE[name]: getattr(module, name) for name in given}
         return made_class(folder.name, make, getattr(module, "VARIABLES", ()), doc, sizes)
     found = ", ".join(cls.__name__ for cls in own) or "none"
-    hint = (
-        "derive the environment from VecTask, MujocoTask or GymnasiumTask, or write `def make()`"
-        " for Gymnasium's"
-    )
-    raise EnvironmentLoadError(
-        f"expected one subclass of VecTask in {path!r}, found {found}",
-        "write `ENVIRONMENT = <class>` below them" if own else hint,
-    )
-
-
-def _tasks_of_file(
-    module: ModuleType, cls: type[VecTask]
-) -> tuple[dict[str, Task], dict[str, str]]:
-    """The `task` of an env.py with `make`, else the environment's own task and baselines."""
-    tasks, rewards = cls.own_tasks()
-    task = getattr(module, "task", None)
-    return (dict.fromkeys(tasks, task), {}) if isinstance(task, Task) else (tasks, rewards)
+    hint = "derive it from VecTask, MujocoTask or GymnasiumTask, or write `def make()`"
+    what = f"expected one subclass of VecTask in {path!r}, found {found}"
+    raise EnvironmentLoadError(what, "write `ENVIRONMENT = <class>` below them" if own else hint)
 
 
 def _load_tasks(package: str, folder: Path, default: object) -> dict[str, Task]:
-    files = task_files(folder)
+    files = catalogue.task_files(folder)
     if not files:
-        raise EnvironmentLoadError(
-            f"there is no task in {str(folder / 'tasks')!r}",
-            "add tasks/<name>.py with `task = Task(…)`",
-        )
+        what = f"there is no task in {str(folder / 'tasks')!r}"
+        raise EnvironmentLoadError(what, "add tasks/<name>.py with `task = Task(…)`")
     if default is not None and not (isinstance(default, str) and default in files):
-        raise EnvironmentLoadError(
-            f"DEFAULT_TASK is {default!r}, which is no task", did_you_mean(str(default), files)
-        )
+        what = f"DEFAULT_TASK is {default!r}, which is no task"
+        raise EnvironmentLoadError(what, did_you_mean(str(default), files))
     tasks = {}
-    for name in default_first(files, default):
+    for name in catalogue.default_first(files, default):
         module = import_file(package, folder, files[name])
         task = getattr(module, "task", None)
         if not isinstance(task, Task):
-            raise EnvironmentLoadError(
-                f"{str(files[name])!r} defines task = {task!r}, expected a Task",
-                "write `task = Task(sentence=…, …)`",
-            )
+            what = f"{str(files[name])!r} defines task = {task!r}, expected a Task"
+            raise EnvironmentLoadError(what, "write `task = Task(sentence=…, …)`")
         tasks[name] = task
     return tasks
 
@@ -288,20 +231,12 @@ def _load_gymnasium(reference: str) -> LoadedEnvironment:
     # imported on demand: Gymnasium and its plug-ins may take long
     from eureka_agent.simulation.gymnasium_task import environment_class, fingerprint
 
-    gymnasium_id = reference.removeprefix(GYMNASIUM_PREFIX).strip()
+    prefix = catalogue.GYMNASIUM_PREFIX
+    gymnasium_id = reference.removeprefix(prefix).strip()
     if not gymnasium_id:
-        raise EnvironmentLoadError(
-            f"{reference!r} names no environment: the id after {GYMNASIUM_PREFIX!r} is missing",
-            f"name one, such as {GYMNASIUM_PREFIX}Hopper-v5",
-        )
+        what = f"{reference!r} names no environment: the id after {prefix!r} is missing"
+        raise EnvironmentLoadError(what, f"name one, such as {prefix}Hopper-v5")
     cls = environment_class(gymnasium_id)
     tasks, rewards = cls.own_tasks()
-    return LoadedEnvironment(
-        reference=reference,
-        name=gymnasium_id,
-        folder=None,
-        environment_class=cls,
-        tasks=tasks,
-        fingerprint=fingerprint(cls),
-        generated_rewards=rewards,
-    )
+    found = cls, tasks, fingerprint(cls), rewards
+    return LoadedEnvironment(reference, gymnasium_id, None, *found)

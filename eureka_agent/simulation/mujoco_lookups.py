@@ -29,22 +29,16 @@ from eureka_agent.simulation.mujoco_views import (
 )
 from eureka_agent.simulation.physics import Physics
 
-_OBJECTS: dict[Kind, mujoco.mjtObj] = {
-    "body": mujoco.mjtObj.mjOBJ_XBODY,
-    "site": mujoco.mjtObj.mjOBJ_SITE,
-}
-_WIDTHS = {
-    mujoco.mjtJoint.mjJNT_FREE: (7, 6),
-    mujoco.mjtJoint.mjJNT_BALL: (4, 3),
-    mujoco.mjtJoint.mjJNT_SLIDE: (1, 1),
-    mujoco.mjtJoint.mjJNT_HINGE: (1, 1),
-}
+_OBJECT = mujoco.mjtObj
+_OBJECTS: dict[Kind, mujoco.mjtObj] = {"body": _OBJECT.mjOBJ_XBODY, "site": _OBJECT.mjOBJ_SITE}
+_JOINT = mujoco.mjtJoint
+_WIDTHS = {_JOINT.mjJNT_FREE: (7, 6), _JOINT.mjJNT_BALL: (4, 3)}
+_WIDTHS |= dict.fromkeys((_JOINT.mjJNT_SLIDE, _JOINT.mjJNT_HINGE), (1, 1))
 """Entries of a joint in qpos and in qvel."""
 _FRAME_SENSORS = {"FRAMEPOS": 3, "FRAMEQUAT": 4, "FRAMELINVEL": 3, "FRAMEANGVEL": 3}
 """Entries of the sensors of a frame."""
-_FOUND_AND_FORCE = (1 << int(mujoco.mjtConDataField.mjCONDATA_FOUND)) | (
-    1 << int(mujoco.mjtConDataField.mjCONDATA_FORCE)
-)
+_DATA = mujoco.mjtConDataField
+_FOUND_AND_FORCE = (1 << int(_DATA.mjCONDATA_FOUND)) | (1 << int(_DATA.mjCONDATA_FORCE))
 _NET_FORCE = 3
 """MuJoCo's number of the reduction of a contact sensor to one force in the world's frame."""
 
@@ -101,14 +95,10 @@ class AddedSensors:
         if not self._columns:
             return model
         for reading in (each for readings in self._columns for each in readings):
-            spec.add_sensor(
-                type=reading.type,
-                objtype=reading.target.kind,
-                objname=reading.target.name,
-                reftype=reading.reference.kind,
-                refname=reading.reference.name,
-                intprm=reading.parameters,
-            )
+            target, beside = reading.target, reading.reference
+            kinds = {"type": reading.type, "objtype": target.kind, "reftype": beside.kind}
+            names = {"objname": target.name, "refname": beside.name}
+            spec.add_sensor(**kinds, **names, intprm=reading.parameters)
         result = spec.compile()
         for name in dir(model):  # all numbers but those of sensors and names
             value = getattr(model, name)
@@ -187,24 +177,20 @@ class MujocoLookups(ABC):
     def free_joint(self, name: str) -> FreeJoint:
         joint = find(self.model, "joint", name)[name]
         if self._joint_type(joint) != mujoco.mjtJoint.mjJNT_FREE:
-            raise EnvironmentLoadError(
-                f"{name!r} is a {self._joint_word(joint)} joint, expected a free one",
-                f"use self.joint({name!r})",
-            )
+            what = f"{name!r} is a {self._joint_word(joint)} joint, expected a free one"
+            raise EnvironmentLoadError(what, f"use self.joint({name!r})")
         position, velocity = self.model.jnt_qposadr[joint], self.model.jnt_dofadr[joint]
         return FreeJoint(self, int(position), int(velocity))
 
     def actuator(self, names: Names) -> Actuator:
-        """Actuators by name, with readable and writable controls: one each, or as many as the
-        actuator has inputs."""
+        """Actuators with readable and writable controls, one for each input."""
         columns: list[int] = []
         for name, actuator in find(self.model, "actuator", names).items():
             controls = controls_of(self.model, actuator).values()
             if not controls:
-                raise EnvironmentLoadError(
-                    f"the actuator {name!r} has no control: it has no input",
-                    "give it an input in the MJCF, or leave it out here",
-                )
+                what = f"the actuator {name!r} has no control: it has no input"
+                hint = "give it an input in the MJCF, or leave it out here"
+                raise EnvironmentLoadError(what, hint)
             columns += controls
         ranges, limited = self.model.actuator_ctrlrange, self.model.actuator_ctrllimited
         single = isinstance(names, str) and len(columns) == 1
@@ -212,11 +198,9 @@ class MujocoLookups(ABC):
         return Actuator(self, Columns(columns, self.device, single), limits)
 
     def sensor(self, names: Names) -> Sensor:
-        columns = [
-            int(self.model.sensor_adr[sensor]) + entry
-            for sensor in find(self.model, "sensor", names).values()
-            for entry in range(int(self.model.sensor_dim[sensor]))
-        ]
+        first, count = self.model.sensor_adr, self.model.sensor_dim
+        found = find(self.model, "sensor", names).values()
+        columns = [int(first[each]) + entry for each in found for entry in range(int(count[each]))]
         single = isinstance(names, str) and len(columns) == 1
         return Sensor(self, Columns(columns, self.device, single))
 
@@ -230,19 +214,16 @@ class MujocoLookups(ABC):
         """A mocap body, which stands or moves as it is written."""
         number = int(self.model.body_mocapid[find(self.model, "body", name)[name]])
         if number < 0:
-            raise EnvironmentLoadError(
-                f"{name!r} is no mocap body",
-                f'write mocap="true" in its <body>, or use self.body({name!r})',
-            )
+            hint = f'write mocap="true" in its <body>, or use self.body({name!r})'
+            raise EnvironmentLoadError(f"{name!r} is no mocap body", hint)
         return MocapBody(self, number)
 
     def contact(self, names: Names, other: str | None = None) -> Contact:
         """Contacts of geoms or a body's geoms with `other` or anything; a group has one each."""
         if not isinstance(other, (str, type(None))):
-            raise EnvironmentLoadError(
-                f"contact({names!r}, {other!r}): expected one name to be touched",
-                "only the first may be a list, which gives each of a group its own contact",
-            )
+            what = f"contact({names!r}, {other!r}): expected one name to be touched"
+            hint = "only the first may be a list, which gives each of a group its own contact"
+            raise EnvironmentLoadError(what, hint)
         firsts = find_geoms(self.model, names)
         seconds = {} if other is None else find_geoms(self.model, other)
         targets, touched = (
@@ -265,9 +246,8 @@ class MujocoLookups(ABC):
         values = []
         for name, entries in _FRAME_SENSORS.items():
             sensor = getattr(mujoco.mjtSensor, f"mjSENS_{name}")
-            first = self._added_sensors.add(
-                *(SensorReading(sensor, entries, each) for each in targets)
-            )
+            readings = (SensorReading(sensor, entries, each) for each in targets)
+            first = self._added_sensors.add(*readings)
             values.append(AddedValues(self, first, _group(names, len(targets)), entries))
         return Frame(*values)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import mujoco
 
@@ -16,12 +16,7 @@ Names = str | Sequence[str]
 
 _Found = TypeVar("_Found")
 _KINDS: dict[Kind, mujoco.mjtObj] = {
-    "joint": mujoco.mjtObj.mjOBJ_JOINT,
-    "body": mujoco.mjtObj.mjOBJ_BODY,
-    "site": mujoco.mjtObj.mjOBJ_SITE,
-    "geom": mujoco.mjtObj.mjOBJ_GEOM,
-    "sensor": mujoco.mjtObj.mjOBJ_SENSOR,
-    "actuator": mujoco.mjtObj.mjOBJ_ACTUATOR,
+    kind: getattr(mujoco.mjtObj, f"mjOBJ_{kind.upper()}") for kind in get_args(Kind)
 }
 _MOST_LISTED = 20
 _MOST_KINDS = 16
@@ -45,8 +40,7 @@ def find(model: mujoco.MjModel, kind: Kind, names: Names) -> dict[str, int]:
 
 
 def find_geoms(model: mujoco.MjModel, names: Names) -> dict[str, tuple[Kind, tuple[int, ...]]]:
-    """Kinds of named geoms or bodies, and their geoms' ids; of one name the geom. Raises
-    EnvironmentLoadError."""
+    """Kinds of named geoms or bodies, and their geoms' ids. Raises EnvironmentLoadError."""
     known: dict[str, tuple[Kind, tuple[int, ...]]] = {
         name: ("body", geoms_of(model, body)) for name, body in ids_by_name(model, "body").items()
     }
@@ -73,20 +67,17 @@ def _find(
     model: mujoco.MjModel, kind: str, known: Mapping[str, _Found], names: Names
 ) -> dict[str, _Found]:
     if not (isinstance(names, Sequence) and names):
-        raise EnvironmentLoadError(
-            f"{names!r} names no {kind}: expected a name, or a list of names and patterns",
-            f"the MJCF has: {_listed(known)}",
-        )
+        what = f"{names!r} names no {kind}: expected a name, or a list of names and patterns"
+        raise EnvironmentLoadError(what, f"the MJCF has: {_listed(known)}")
     found: dict[str, _Found] = {}
     for name in [names] if isinstance(names, str) else names:
         try:
             is_name = isinstance(names, str) or name in known
             matches = [name] if is_name else [each for each in known if re.fullmatch(name, each)]
         except (re.error, TypeError) as error:
-            raise EnvironmentLoadError(
-                f"{name!r} is neither the name of a {kind} nor a regular expression: {error}",
-                "a pattern matches whole names: '.*_knee' matches all that end in _knee",
-            ) from None
+            what = f"{name!r} is neither the name of a {kind} nor a regular expression: {error}"
+            hint = "a pattern matches whole names: '.*_knee' matches all that end in _knee"
+            raise EnvironmentLoadError(what, hint) from None
         if not set(matches) & known.keys():
             raise unknown_name(model, kind, name, known)
         found.update((match, known[match]) for match in matches)
@@ -103,9 +94,8 @@ def unknown_name(
         hint = f"did you mean {close!r}?"
     else:
         hint = f'use one of these, or write name="{name}" into the MJCF'
-    return EnvironmentLoadError(
-        f"the MJCF has no {kind} named {name!r}; it has: {_listed(known)}", hint
-    )
+    what = f"the MJCF has no {kind} named {name!r}; it has: {_listed(known)}"
+    return EnvironmentLoadError(what, hint)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -127,10 +117,8 @@ def masses_and_sizes(model: mujoco.MjModel) -> tuple[str, ...]:
         told = told if len(told) <= _MOST_GEOMS else [f"{len(geoms)} geoms"]
         text = f"{model.body_mass[body]:.3g} kg{', ' if told else ''}{' + '.join(told)}"
         names.setdefault(text, []).append(model.body(body).name or f"body {body}")
-    lines = [
-        f"{', '.join(alike)}: {text}{' each' if len(alike) > 1 else ''}"
-        for text, alike in names.items()
-    ]
+    pairs = ((text, alike, " each" * (len(alike) > 1)) for text, alike in names.items())
+    lines = [f"{', '.join(alike)}: {text}{each}" for text, alike, each in pairs]
     if len(lines) > _MOST_KINDS:
         lines = [*lines[:_MOST_KINDS], f"{len(lines) - _MOST_KINDS} further kinds of bodies"]
     return (f"{model.body_mass[1:].sum():.3g} kg in all", *lines)

@@ -37,8 +37,7 @@ class ModelParameter(Parameter):
     """Kind of these objects; `"geom"` also takes bodies, for all their geoms."""
 
     def powers(self, model: mujoco.MjModel, field: str) -> Tensor:
-        """1 where the field's numbers are multiplied by the factor, else 0; of the field's shape,
-        float64. Raises EnvironmentLoadError."""
+        """1 where the factor multiplies, else 0, float64. Raises EnvironmentLoadError."""
         powers = torch.zeros_like(field_of(model, field))
         powers[slice(None) if self.names is None else self._rows(model, field)] = 1.0
         for actuator in range(model.nactuator if field == "actuator_gainprm" else 0):

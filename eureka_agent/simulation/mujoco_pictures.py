@@ -22,8 +22,7 @@ _TRACKED_DISTANCE = 2.0
 
 
 class MujocoPictures:
-    """Draws rows of an environment. On a CPU most of a picture's time goes into shadows and smooth
-    edges, so it has neither."""
+    """Draws rows of an environment, without shadows and smooth edges, the slowest parts."""
 
     def __init__(self, environment: MujocoTask, size: Size) -> None:
         """Raises RenderingError without a library to draw with."""
@@ -61,8 +60,7 @@ class MujocoPictures:
 
 
 def back_end() -> str:
-    """MuJoCo's back end: the one that MUJOCO_GL names, else one whose library is here. Raises
-    RenderingError."""
+    """The back end that MUJOCO_GL names, else one that is here. Raises RenderingError."""
     asked = os.environ.get(BACK_END_VARIABLE, "").strip().lower()
     if asked in _BACK_ENDS:
         return asked

@@ -14,13 +14,8 @@ from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import Distribution, ParameterError
+from eureka_agent.simulation import mujoco_names
 from eureka_agent.simulation.mujoco_lookups import AddedSensors, MujocoLookups
-from eureka_agent.simulation.mujoco_names import (
-    controls_of,
-    ids_by_name,
-    masses_and_sizes,
-    unknown_name,
-)
 from eureka_agent.simulation.mujoco_parameters import ModelScaling, Push, Pusher
 from eureka_agent.simulation.physics import BatchPhysics, Physics
 from eureka_agent.simulation.row_parameters import gaussian
@@ -38,7 +33,9 @@ class _Sensors(dict[str, Tensor]):
         self._model = model
 
     def __missing__(self, name: str) -> Tensor:
-        raise unknown_name(self._model, "<sensor>", name, ids_by_name(self._model, "sensor"))
+        raise mujoco_names.unknown_name(
+            self._model, "<sensor>", name, mujoco_names.ids_by_name(self._model, "sensor")
+        )
 
 
 class MujocoTask(MujocoLookups, VecTask):
@@ -65,7 +62,7 @@ class MujocoTask(MujocoLookups, VecTask):
         self.model = load_model(self)
         super().__init__(num_envs, device, seed)
         self.termination_conditions = {UNSTABLE_PHYSICS: _UNSTABLE, **self.termination_conditions}
-        self.masses_and_sizes = (*self.masses_and_sizes, *masses_and_sizes(self.model))
+        self.masses_and_sizes = (*self.masses_and_sizes, *mujoco_names.masses_and_sizes(self.model))
         self.frame_skip = substeps(type(self), self.model)
         self.joint_positions = torch.zeros(num_envs, self.model.nq, device=self.device)
         self.joint_velocities = torch.zeros(num_envs, self.model.nv, device=self.device)
@@ -100,7 +97,7 @@ class MujocoTask(MujocoLookups, VecTask):
         channels = []
         doc = "control of this actuator of the MJCF"
         for actuator in range(model.nactuator):
-            for name, column in controls_of(model, actuator).items():
+            for name, column in mujoco_names.controls_of(model, actuator).items():
                 low, high = map(float, model.actuator_ctrlrange[column])
                 limits = (low, high) if model.actuator_ctrllimited[column] and low < high else None
                 channels.append(Channel(name, unit="?", doc=doc, range=limits))
@@ -153,15 +150,12 @@ class MujocoTask(MujocoLookups, VecTask):
             fields = self._scaling.fields(self.model, self.parameter_values, env_ids)
             self.physics.change_model(env_ids, fields)
 
-    def _push(self) -> None:
+    def simulate(self) -> None:
         rows = self._row_parameters
         if self._pusher is not None and rows.are_drawn:
             impulse = self.parameter_values[self._pusher.name]
             applied = self.physics.xfrc_applied
             self._pusher.write(applied, impulse, rows.chances, self.progress_buf)
-
-    def simulate(self) -> None:
-        self._push()
         self.unstable = self.physics.step(self.active_rows, self.skipped_rows)
         self._refresh(slice(None))
 
@@ -254,16 +248,13 @@ def model_path(task: MujocoTask | type[MujocoTask]) -> Path:
     """Path of the MJCF of a task or of its class. Raises EnvironmentLoadError."""
     cls = _class_of(task)
     if not hasattr(task, "model_file"):
-        raise EnvironmentLoadError(
-            f"{cls.__name__} names no model_file", 'write `model_file = "<name>.xml"` in the class'
-        )
+        hint = 'write `model_file = "<name>.xml"` in the class'
+        raise EnvironmentLoadError(f"{cls.__name__} names no model_file", hint)
     owner = next((each for each in cls.__mro__ if "model_file" in vars(each)), cls)
     path = Path(inspect.getfile(owner)).parent / task.model_file
     if not path.is_file():
-        raise EnvironmentLoadError(
-            f"{cls.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}",
-            "put the MJCF there",
-        )
+        what = f"{cls.__name__}.model_file is {task.model_file!r}, but there is no {str(path)!r}"
+        raise EnvironmentLoadError(what, "put the MJCF there")
     return path
 
 

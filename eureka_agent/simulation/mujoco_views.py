@@ -45,16 +45,14 @@ class Columns:
             self.of(tensor).copy_(values)
 
     def write(self, tensor: Tensor, env_ids: Tensor, values: Tensor | None) -> None:
-        """Set these columns in the rows `env_ids` (int64), unless there are no values; values may
-        be broadcast."""
+        """Set these columns in the rows `env_ids` (int64), if there are values."""
         if values is not None:
             values = values if self._single is None else values.unsqueeze(-1)
             tensor[env_ids.unsqueeze(-1), self._index] = values.to(tensor)
 
 
 class View:
-    """Base of views. A task that nobody has any more is freed at once, with its hundreds of MB of
-    simulations, not when the garbage collector comes to look for cycles."""
+    """Base of views, which keep no task alive: it is freed at once, without a cycle."""
 
     def __init__(self, state: MujocoLookups) -> None:
         self._state: MujocoLookups = weakref.proxy(state)
@@ -80,8 +78,7 @@ class Joint(View):
 
     @property
     def velocity(self) -> Tensor:
-        """Velocity in rad/s or m/s, float32. Shape: (num_envs,) or (num_envs, n); for a ball joint
-        (num_envs, 3), for a free one (num_envs, 6)."""
+        """In rad/s or m/s. Shape: (num_envs[, n]); of a ball joint (…, 3), of a free one (…, 6)."""
         return self._velocities.of(self._state.joint_velocities)
 
     @property
@@ -103,10 +100,9 @@ class FreeJoint(View):
     def __init__(self, state: MujocoLookups, position: int, velocity: int) -> None:
         """`position`, `velocity`: first columns in qpos and qvel."""
         super().__init__(state)
-        self._place, self._turn, self._linear, self._angular = (
-            Columns(range(first, first + count), state.device)
-            for first, count in ((position, 3), (position + 3, 4), (velocity, 3), (velocity + 3, 3))
-        )
+        begins = ((position, 3), (position + 3, 4), (velocity, 3), (velocity + 3, 3))
+        views = (Columns(range(begin, begin + n), state.device) for begin, n in begins)
+        self._place, self._turn, self._linear, self._angular = views
 
     @property
     def position_w(self) -> Tensor:

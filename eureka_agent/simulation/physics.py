@@ -22,9 +22,8 @@ STATE_FIELDS = (
 """Inputs of MuJoCo's next step (mjtState's integration state)."""
 VIEWED = ("qpos", "qvel", "ctrl", "mocap_pos", "mocap_quat", "xfrc_applied", "sensordata")
 """Fields that are tensors of a `Physics`."""
-_INSTABILITIES = slice(
-    int(mujoco.mjtWarning.mjWARN_BADQPOS), int(mujoco.mjtWarning.mjWARN_BADQACC) + 1
-)
+_WARNING = mujoco.mjtWarning
+_INSTABILITIES = slice(int(_WARNING.mjWARN_BADQPOS), int(_WARNING.mjWARN_BADQACC) + 1)
 _MASSES = ("body_mass", "body_inertia")
 """Fields from which MuJoCo derives constants."""
 _AFTER_STEP = mujoco.mjtStage.mjSTAGE_VEL
@@ -32,18 +31,14 @@ _NO_STAGE = mujoco.mjtStage.mjSTAGE_NONE
 
 
 class Physics(ABC):
-    """`num_envs` simulations of one model; its tensors are live views, first by simulation."""
+    """`num_envs` simulations of one model. Its tensors are live views of MuJoCo's shapes behind one
+    by simulation."""
 
     qpos: Tensor
-    """Shape: (num_envs, nq)."""
     qvel: Tensor
-    """Shape: (num_envs, nv)."""
     ctrl: Tensor
-    """Shape: (num_envs, nu)."""
     mocap_pos: Tensor
-    """Shape: (num_envs, nmocap, 3)."""
     mocap_quat: Tensor
-    """Shape: (num_envs, nmocap, 4)."""
     xfrc_applied: Tensor
     """Forces and torques on bodies, world. Shape: (num_envs, nbody, 6)."""
     has_models_of_rows: ClassVar[bool] = False

@@ -52,10 +52,8 @@ _LABEL_PIXELS = 13
 def rasterise(drawing: Drawing, size: Size) -> Picture:
     """The drawing as a picture. Raises RenderingError for a size, number or colour that is none."""
     if not isinstance(drawing, Drawing):
-        raise RenderingError(
-            f"`draw` gave {type(drawing).__name__}, expected a Drawing",
-            "return Drawing(shapes, centre, width) of eureka_agent.simulation.drawing",
-        )
+        hint = "return Drawing(shapes, centre, width) of eureka_agent.simulation.drawing"
+        raise RenderingError(f"`draw` gave {type(drawing).__name__}, expected a Drawing", hint)
     if not math.isfinite(drawing.width) or drawing.width <= 0.0:
         raise _wrong(f"the width {drawing.width!r}", "a number above 0")
     width, height = (_OVERSAMPLING * side for side in size)
@@ -101,16 +99,12 @@ def _colour(name: str) -> tuple[int, ...]:
 
 
 def _wrong(what: str, expected: str) -> RenderingError:
-    return RenderingError(
-        f"the environment's drawing has {what}, expected {expected}", "correct its `draw`"
-    )
+    said = f"the environment's drawing has {what}, expected {expected}"
+    return RenderingError(said, "correct its `draw`")
 
 
 _MODE = "rgb_array"
-_DRAW_HINT = (
-    "write `draw` in the environment's class: it returns a Drawing of"
-    " eureka_agent.simulation.drawing"
-)
+_DRAW_HINT = "write `draw` in the class: it returns a Drawing of eureka_agent.simulation.drawing"
 
 
 @dataclass(frozen=True)
@@ -156,10 +150,8 @@ def _takes_mode(cls: type[GymnasiumTask]) -> bool:
         parameters = inspect.signature(cls.make_environment).parameters.values()
     except (TypeError, ValueError):  # compiled
         return False
-    return any(
-        each.name == "render_mode" or each.kind is inspect.Parameter.VAR_KEYWORD
-        for each in parameters
-    )
+    anything = inspect.Parameter.VAR_KEYWORD
+    return any(each.name == "render_mode" or each.kind is anything for each in parameters)
 
 
 def pictures_of(loaded: LoadedEnvironment, environment: VecTask, size: Size) -> Pictures:
@@ -207,10 +199,9 @@ def _rendered(task: GymnasiumTask, size: Size, row: int) -> Picture:
         what = f"{label} cannot be drawn: {error}"
         raise RenderingError(what, f"install it: {install_extra('gymnasium')}") from None
     except NotImplementedError:
-        raise RenderingError(
-            f"{place_of_render(environment)}{label} has no `render`",
-            f"write one that gives an array (height, width, 3) of uint8 in the mode {_MODE!r}",
-        ) from None
+        what = f"{place_of_render(environment)}{label} has no `render`"
+        hint = f"write one that gives an array (height, width, 3) of uint8 in the mode {_MODE!r}"
+        raise RenderingError(what, hint) from None
     except EurekaError as error:
         raise RenderingError(f"{label} cannot be drawn: {error.message}", error.hint) from None
     if not _is_picture(pixels):

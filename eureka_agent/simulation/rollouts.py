@@ -10,13 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from eureka_agent.records import (
-    MOST_CHARACTERS,
-    MOST_COLUMNS,
-    MOST_MEASURED,
-    ColumnRange,
-    Measurements,
-)
+from eureka_agent import records
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.user_modules import user_code
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
@@ -67,12 +61,9 @@ def run(environment: VecTask, actions: Tensor) -> Iterator[RecordedStep]:
     for step_actions in actions:
         transition = environment.advance(step_actions.to(environment.device))
         values = {name: value.clone() for name, value in transition.variables.items()}
-        yield RecordedStep(
-            transition.observations.clone(),
-            {**values, **{PREVIOUS_PREFIX + name: value for name, value in previous.items()}},
-            transition.terminated.clone(),
-            transition.truncated.clone(),
-        )
+        before = {PREVIOUS_PREFIX + name: value for name, value in previous.items()}
+        ends = transition.terminated.clone(), transition.truncated.clone()
+        yield RecordedStep(transition.observations.clone(), {**values, **before}, *ends)
         environment.reset_done()
         previous = copied_variables(environment)
 
@@ -80,28 +71,26 @@ def run(environment: VecTask, actions: Tensor) -> Iterator[RecordedStep]:
 # ── start states ──────────────────────────────────────────────────────────────────────────────────
 
 
-def measure_starts(loaded: LoadedEnvironment, task: Task) -> Measurements:
+def measure_starts(loaded: LoadedEnvironment, task: Task) -> records.Measurements:
     """Measure start ranges and fixed properties of an environment. Raises EnvironmentLoadError."""
     environment = loaded.make(task, ROWS, seed=_SEED)
     try:
         with user_code(loaded.folder, f"resetting {loaded.environment_class.__name__}"):
             starts, resets = start_ranges(environment)
-            conditions = list(environment.termination_conditions.items())[:MOST_MEASURED]
-            return Measurements(
+            conditions = list(environment.termination_conditions.items())[: records.MOST_MEASURED]
+            most = records.MOST_CHARACTERS
+            sizes = environment.masses_and_sizes[: records.MOST_MEASURED]
+            return records.Measurements(
                 starts=starts,
                 resets=resets,
-                termination_conditions={
-                    cause[:MOST_CHARACTERS]: words[:MOST_CHARACTERS] for cause, words in conditions
-                },
-                masses_and_sizes=tuple(
-                    each[:MOST_CHARACTERS] for each in environment.masses_and_sizes[:MOST_MEASURED]
-                ),
+                termination_conditions={cause[:most]: words[:most] for cause, words in conditions},
+                masses_and_sizes=tuple(each[:most] for each in sizes),
             )
     finally:
         environment.close()
 
 
-def start_ranges(environment: VecTask) -> tuple[dict[str, tuple[ColumnRange, ...]], int]:
+def start_ranges(environment: VecTask) -> tuple[dict[str, tuple[records.ColumnRange, ...]], int]:
     """Bounds and smallest magnitude of finite variables after resets, and the resets' number."""
     seen: dict[str, list[Tensor]] = {}
     deadline = time.monotonic() + RESET_SECONDS
@@ -112,13 +101,15 @@ def start_ranges(environment: VecTask) -> tuple[dict[str, tuple[ColumnRange, ...
         for name, value in environment.read_variables().items():
             if name not in _ALWAYS_ZERO:
                 seen.setdefault(name, []).append(value.detach().to("cpu", torch.float32, copy=True))
-    ranges: dict[str, tuple[ColumnRange, ...]] = {}
-    for name, parts in list(seen.items())[:MOST_MEASURED]:
+    ranges: dict[str, tuple[records.ColumnRange, ...]] = {}
+    for name, parts in list(seen.items())[: records.MOST_MEASURED]:
         values = torch.cat(parts)
-        if values.dim() != 2 or values.shape[1] > MOST_COLUMNS:  # no single index names an entry
+        if (
+            values.dim() != 2 or values.shape[1] > records.MOST_COLUMNS
+        ):  # no single index names an entry
             values = values.reshape(-1, 1)
         ends = (values.amin(dim=0), values.amax(dim=0), values.abs().amin(dim=0))
-        columns: tuple[ColumnRange, ...] = tuple(
+        columns: tuple[records.ColumnRange, ...] = tuple(
             zip(*(each.tolist() for each in ends), strict=True)
         )
         if all(math.isfinite(end) for column in columns for end in column):

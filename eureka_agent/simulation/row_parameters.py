@@ -61,9 +61,8 @@ class RowRandom:
         self._counters = torch.zeros(num_envs, dtype=torch.int64, device=device)
         self._on_cpu = self._seeds.device.type == "cpu"
         if self._on_cpu:
-            self._unsigned = [
-                values.numpy().view(numpy.uint64) for values in (self._counters, self._seeds)
-            ]
+            both = (self._counters, self._seeds)
+            self._unsigned = [values.numpy().view(numpy.uint64) for values in both]
         rows = torch.arange(num_envs, device=device)
         self.reseed(rows, torch.full_like(rows, seed))
 
@@ -171,8 +170,7 @@ class RowParameters:
         self._past_actions.index_fill_(0, env_ids, 0.0)
 
     def delayed(self, actions: Tensor) -> Tensor:
-        """Actions that arrive in this step; those before an episode are 0. Shape of both:
-        (num_envs, num_actions)."""
+        """Actions that arrive in this step, 0 before an episode. Shape: (num_envs, num_actions)."""
         if not (self._delays and self.are_drawn):
             return actions
         self._past_actions = torch.cat((actions.unsqueeze(1), self._past_actions[:, :-1]), dim=1)
@@ -194,12 +192,8 @@ class RowParameters:
         """Live views of all state, with a row for each environment; none without parameters."""
         if not self._places:
             return {}
-        own = {
-            "values": self._values.T,
-            "low": self._low.T,
-            "high": self._high.T,
-            "chances": self.chances.T,
-            **self._random.row_tensors(),
-            **({"past_actions": self._past_actions} if self._delays else {}),
-        }
+        own = {"values": self._values.T, "low": self._low.T, "high": self._high.T}
+        own |= {"chances": self.chances.T, **self._random.row_tensors()}
+        if self._delays:
+            own["past_actions"] = self._past_actions
         return {f"parameters.{name}": value for name, value in own.items()}

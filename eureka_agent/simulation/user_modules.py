@@ -75,10 +75,7 @@ _PREFIX = "eureka_environment"
 _LOADED = itertools.count()
 MISSING_MODULE_HINT = "install it, or name the folder of a module of your own in PYTHONPATH"
 """Hint for a module that cannot be imported in a worker."""
-_FILE_HINT = (
-    "name a file of the environment's folder from pathlib.Path(__file__).parent on: workers run in"
-    " other folders"
-)
+_FILE_HINT = "name the file from pathlib.Path(__file__).parent on: workers run in other folders"
 LIBRARIES = frozenset({"gymnasium", "numpy", "torch"})
 """Packages that raise because of their caller's values."""
 NO_FAULT = (KeyboardInterrupt, TimeLimitError)
@@ -89,8 +86,7 @@ _MOST_CHARACTERS = 1000
 
 
 def import_folder(folder: Path) -> str:
-    """Make `folder`, and what it shares with those beside it, importable as a new package, for
-    relative imports too; return its name."""
+    """Make `folder`, and what it shares, importable as a new package; return its name."""
     package = f"{_PREFIX}_{next(_LOADED)}"
     module = ModuleType(package)
     module.__path__ = [str(each) for each in source_folders(folder)]
@@ -109,8 +105,7 @@ def import_file(package: str, folder: Path, path: Path) -> ModuleType:
 
 
 def read_source(path: Path) -> str:
-    """Text of a Python file. Raises EnvironmentLoadError for one that does not decode; Python would
-    not name it."""
+    """Text of a Python file. Raises EnvironmentLoadError, with its name, if it does not decode."""
     try:
         text = importlib.util.decode_source(path.read_bytes())
         fault = "it holds null bytes" if "\0" in text else ""
@@ -185,10 +180,8 @@ def third_party_code(
 
 def _frames(error: BaseException) -> list[tuple[str, str]]:
     """Top-level module and `"<file>, line <n>: "` of each frame, the innermost last."""
-    return [
-        (module_of(frame), f"{frame.f_code.co_filename}, line {line}: ")
-        for frame, line in traceback.walk_tb(error.__traceback__)
-    ]
+    walked = traceback.walk_tb(error.__traceback__)
+    return [(module_of(each), f"{each.f_code.co_filename}, line {line}: ") for each, line in walked]
 
 
 def module_of(frame: FrameType) -> str:
@@ -200,9 +193,8 @@ def _to_blame(frames: list[tuple[str, str]], package: str) -> tuple[str, str]:
     module that is no library; without a place if none is: its result was not as declared."""
     calls = [index for index, (owner, _) in enumerate(frames) if owner == PACKAGE]
     behind = frames[calls[-1] + 1 :] if calls else frames
-    of_package = [
-        each for each in behind if each[0] in {package} - LIBRARIES or each[0].startswith(_PREFIX)
-    ]
+    own = {package} - LIBRARIES
+    of_package = [each for each in behind if each[0] in own or each[0].startswith(_PREFIX)]
     of_others = [each for each in behind if each[0] not in sys.stdlib_module_names | LIBRARIES]
     of_gymnasium = [each for each in behind if each[0] == "gymnasium"]
     return (of_package or of_others or of_gymnasium or [(package, "")])[-1]
@@ -228,11 +220,9 @@ def error_place(error: BaseException, folder: Path | None) -> str:
         return f"{error.filename}, line {error.lineno}: "
     if folder is None:
         return ""
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if any(Path(frame.filename).is_relative_to(each) for each in source_folders(folder))
-    ]
+    folders, walked = source_folders(folder), traceback.extract_tb(error.__traceback__)
+    inside = [any(Path(each.filename).is_relative_to(one) for one in folders) for each in walked]
+    frames = [frame for frame, is_inside in zip(walked, inside, strict=True) if is_inside]
     return f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
 
 

@@ -12,21 +12,12 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from eureka_agent import task
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.parameters import Distribution, check_distribution
 from eureka_agent.simulation.drawing import Drawing
 from eureka_agent.simulation.row_parameters import RowParameters, RowRandom
 from eureka_agent.simulation.user_modules import place_of_function
-from eureka_agent.task import (
-    WINDOW_SUFFIX,
-    Channel,
-    Constant,
-    Parameter,
-    QuaternionOrder,
-    Task,
-    Variable,
-    window_of,
-)
 
 TIME_OUT = "time_out"
 """Name of a truncation among the termination causes."""
@@ -93,17 +84,17 @@ class Transition:
 class VecTask(ABC):
     """Base of batched environments: Isaac Gym's buffers, hooks and `step`, in torch."""
 
-    variables: ClassVar[tuple[Variable, ...]] = ()
+    variables: ClassVar[tuple[task.Variable, ...]] = ()
     """Variables for rewards, beside `actions`, `terminated` and perhaps `succeeded`."""
-    constants: ClassVar[tuple[Constant, ...]] = ()
+    constants: ClassVar[tuple[task.Constant, ...]] = ()
     """Scalar constants that a reward may name as arguments; Python floats."""
-    parameters: ClassVar[tuple[Parameter, ...]] = ()
+    parameters: ClassVar[tuple[task.Parameter, ...]] = ()
     """Properties that may differ between episodes, with their safe ranges."""
-    quaternion_order: ClassVar[QuaternionOrder] = "wxyz"
+    quaternion_order: ClassVar[task.QuaternionOrder] = "wxyz"
     """Order of its quaternions, for the helper functions of rewards; Isaac Gym's is `"xyzw"`."""
-    observation_channels: ClassVar[tuple[Channel, ...]] = ()
+    observation_channels: ClassVar[tuple[task.Channel, ...]] = ()
     """Names and units of all entries of an observation, in order, for `eureka export`."""
-    action_channels: ClassVar[tuple[Channel, ...]] = ()
+    action_channels: ClassVar[tuple[task.Channel, ...]] = ()
     """Names and units of all entries of an action; the doc explains choices."""
     num_observations: int
     num_actions: int
@@ -143,9 +134,8 @@ class VecTask(ABC):
         self.num_envs = num_envs
         self.device = torch.device(device)
         self.random = RowRandom(num_envs, self.device, seed)
-        self._row_parameters = RowParameters(
-            self.parameters, num_envs, self.num_actions, self.device, seed
-        )
+        sizes = num_envs, self.num_actions
+        self._row_parameters = RowParameters(self.parameters, *sizes, self.device, seed)
         self.parameter_values: Mapping[str, Tensor] = self._row_parameters.values
         """Values of the parameters in each row's episode. Shape of each: (num_envs,)."""
         self.obs_buf = torch.zeros(num_envs, self.num_observations, device=self.device)
@@ -165,10 +155,10 @@ class VecTask(ABC):
         self.extras: dict[str, Any] = {}
         self._constants: frozenset[str] = frozenset()
         """Tensor attributes whose length equals the number of rows by chance."""
+        windowed = (each for each in self.variables if each.window)
+        shapes = {each.name: (num_envs, each.window, *each.shape) for each in windowed}
         self._windows = {
-            each.name: torch.zeros(num_envs, each.window, *each.shape, device=self.device)
-            for each in self.variables
-            if each.window
+            name: torch.zeros(size, device=self.device) for name, size in shapes.items()
         }
         """Last values of variables, from the oldest on. Shape: (num_envs, window, *shape)."""
 
@@ -199,8 +189,7 @@ class VecTask(ABC):
         return self.progress_buf >= self.max_episode_length
 
     def draw(self, row: int) -> Drawing:
-        """A plain drawing of the row's state, for videos; environments with a renderer need
-        none."""
+        """A plain drawing of the row's state, for videos, unless a renderer makes them."""
         raise NotImplementedError(f"{type(self).__name__} has no `draw`")
 
     def parameters_changed(self, env_ids: Tensor) -> None:  # noqa: B027
@@ -229,17 +218,17 @@ class VecTask(ABC):
         return cls(num_envs, device, seed, **options)
 
     @classmethod
-    def own_tasks(cls) -> tuple[dict[str, Task], dict[str, str]]:
+    def own_tasks(cls) -> tuple[dict[str, task.Task], dict[str, str]]:
         """Tasks of an environment without a folder, and sources of their baselines by kind."""
         return {}, {}
 
     @classmethod
-    def channels_of_action(cls) -> tuple[Channel, ...]:
+    def channels_of_action(cls) -> tuple[task.Channel, ...]:
         """`action_channels`, or those of the physics."""
         return cls.action_channels
 
     @classmethod
-    def all_variables(cls) -> tuple[Variable, ...]:
+    def all_variables(cls) -> tuple[task.Variable, ...]:
         """`variables`, preceded by those of every environment."""
         good = " or ".join(cls.success_causes)
         failures = [each for each in cls.termination_causes if each not in cls.success_causes]
@@ -249,19 +238,19 @@ class VecTask(ABC):
                 f"1 where the episode ends here by failure ({' or '.join(failures) or 'none can'}),"
                 f" else 0 (an end by {good} is a success, a time-out neither)"
             )
-        ends = [Variable("terminated", (), "1", "-", doc, (0.0, 1.0))]
+        ends = [task.Variable("terminated", (), "1", "-", doc, (0.0, 1.0))]
         if good:
             doc = f"1 where the episode ends here by success ({good}), else 0"
-            ends.append(Variable(SUCCEEDED, (), "1", "-", doc, (0.0, 1.0)))
-        windows = (window_of(each) for each in cls.variables if each.window)
+            ends.append(task.Variable(SUCCEEDED, (), "1", "-", doc, (0.0, 1.0)))
+        windows = (task.window_of(each) for each in cls.variables if each.window)
         return (cls._action_variable(), *ends, *cls.variables, *windows)
 
     @classmethod
-    def _action_variable(cls) -> Variable:
+    def _action_variable(cls) -> task.Variable:
         """The variable `actions`; for a single choice it is a scalar."""
         if not cls.action_choices:
             doc = "action applied in this step, after clipping; 0 right after a reset"
-            return Variable("actions", (cls.num_actions,), "1", "joint", doc, (-1.0, 1.0))
+            return task.Variable("actions", (cls.num_actions,), "1", "joint", doc, (-1.0, 1.0))
         words = "; ".join(each.doc for each in cls.channels_of_action() if each.doc)
         single = cls.num_actions == 1
         doc = (
@@ -270,7 +259,7 @@ class VecTask(ABC):
         )
         most = float(max(cls.action_choices) - 1)
         shape = () if single else (cls.num_actions,)
-        return Variable("actions", shape, "1", "-", doc, (0.0, most) if most else None)
+        return task.Variable("actions", shape, "1", "-", doc, (0.0, most) if most else None)
 
     def applied(self, actions: Tensor) -> Tensor:
         """Actions clipped to [-1, 1], or nearest choices; shape of both (num_envs, num_actions)."""
@@ -320,7 +309,7 @@ class VecTask(ABC):
         return Variables({"actions": actions, **ends, **own, **self._named_windows()})
 
     def _named_windows(self) -> dict[str, Tensor]:
-        return {name + WINDOW_SUFFIX: values for name, values in self._windows.items()}
+        return {name + task.WINDOW_SUFFIX: values for name, values in self._windows.items()}
 
     def _move_windows(self) -> None:
         """Add the current values to the windows, which drop their oldest ones."""
@@ -432,14 +421,10 @@ class VecTask(ABC):
     def tell_rows_from_constants(self, other: VecTask) -> None:
         """Exclude tensors from `row_tensors` whose length does not depend on the number of rows,
         before `row_state`: eight joints have eight gains."""
-        lengths = {
-            name: len(value)
-            for name, value in vars(other).items()
-            if isinstance(value, Tensor) and value.dim()
-        }
-        self._constants = frozenset(
-            name for name, length in lengths.items() if length != other.num_envs
-        )
+        found = (item for item in vars(other).items() if isinstance(item[1], Tensor))
+        lengths = {name: len(value) for name, value in found if value.dim()}
+        fixed = (name for name, length in lengths.items() if length != other.num_envs)
+        self._constants = frozenset(fixed)
 
     def reset(self) -> dict[str, Tensor]:
         """Start a new episode in every row. Isaac Gym's `reset`."""
@@ -451,9 +436,8 @@ class VecTask(ABC):
         transition = self.advance(actions)
         done = self.reset_buf.clone()
         self.extras["time_outs"] = transition.truncated.clone()
-        self.extras["variables"] = {
-            name: value.clone() for name, value in transition.variables.items()
-        }
+        values = transition.variables.items()
+        self.extras["variables"] = {name: value.clone() for name, value in values}
         self.reset_done()
         return {"obs": self.obs_buf}, self.rew_buf, done, self.extras
 

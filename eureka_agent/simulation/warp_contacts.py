@@ -45,16 +45,7 @@ def _align(
 def align_with_capsules(model: Any, data: Any) -> None:
     """Align the first tangent of capsule-plane contacts with the capsule, as MuJoCo does: a turned
     pyramidal cone allows other forces. mujoco_warp does so only beyond 30° to the normal."""
-    wp.launch(
-        _align,
-        dim=data.naconmax,
-        inputs=[
-            data.nacon,
-            data.naconmax,
-            data.contact.geom,
-            data.contact.worldid,
-            model.geom_type,
-            data.geom_xmat,
-        ],
-        outputs=[data.contact.frame],
-    )
+    contact = data.contact
+    inputs = [data.nacon, data.naconmax, contact.geom, contact.worldid]
+    inputs += [model.geom_type, data.geom_xmat]
+    wp.launch(_align, dim=data.naconmax, inputs=inputs, outputs=[contact.frame])

@@ -84,10 +84,8 @@ class WarpPhysics(Physics):
 
     def _put_model(self, model: mujoco.MjModel, name: str) -> Any:
         if model.opt.enableflags & mujoco.mjtEnableBit.mjENBL_SLEEP:
-            raise EnvironmentLoadError(
-                f"{name} lets bodies sleep, which the simulation on a GPU does not know here",
-                "take the flag out, or use --device cpu",
-            )
+            what = f"{name} lets bodies sleep, which the simulation on a GPU does not know here"
+            raise EnvironmentLoadError(what, "take the flag out, or use --device cpu")
         try:
             result = self._library.put_model(model)
         except (NotImplementedError, ValueError) as error:
@@ -103,9 +101,8 @@ class WarpPhysics(Physics):
         # deterministic mode is off: on a GPU it took 1.7 to 6.8 times as long, and equal runs still
         # differed (benchmarks/LOG.md). The solver ends with the last row that converges; only a
         # graph can do that without asking the device
-        result.opt.graph_conditional = self._device.is_cpu or (
-            self._replays and self._warp.is_conditional_graph_supported()
-        )
+        conditional = self._replays and self._warp.is_conditional_graph_supported()
+        result.opt.graph_conditional = self._device.is_cpu or conditional
         return result
 
     def _view(self, name: str) -> Tensor:

@@ -26,7 +26,6 @@ class Gaussian:
     """Independent Gaussians, one deviation for all states; the environment clips to [-1, 1]."""
 
     size: int
-    """Entries of an action."""
     parameter: ClassVar[str] = "log_std"
     """Name of the parameters in a policy's file; empty if there are none."""
     answer_names: ClassVar[tuple[str, ...]] = ("action",)

@@ -38,9 +38,7 @@ _NO_MEMORY = re.compile(
 _AMOUNT = re.compile(
     r"(?:tried to|unable to) allocate (\d+(?:\.\d+)?) (bytes|[KMGT]iB)", re.IGNORECASE
 )
-MEMORY_HINT = (
-    "lower --hidden-sizes, --num-envs, --horizon or --slots, or use a machine with more memory"
-)
+MEMORY_HINT = "lower --hidden-sizes, --num-envs, --horizon or --slots, or use more memory"
 _NO_GPU = re.compile(r"\bcuda error\b", re.IGNORECASE)
 _ASSERTION = "device-side assert"
 """An index out of bounds in somebody's code, on a sound device."""
@@ -74,9 +72,7 @@ LARGEST = 1e18
 OBSERVATIONS = "observations"
 STANDARD_ERROR = 2
 RAISED_HINT = "mend this line of the environment"
-_VALUE_HINT = (
-    "guard divisions, roots and logarithms of the environment, and limit what its physics can reach"
-)
+_VALUE_HINT = "guard divisions, roots and logarithms, and limit what the physics can reach"
 _PACKAGE = Path(eureka_agent.__file__).parent
 _SIMULATION = _PACKAGE / "simulation"
 _INSTALLED = [_PACKAGE, *map(Path, {*sysconfig.get_paths().values(), *site.getsitepackages()})]
@@ -97,9 +93,8 @@ def environment_code(
                 yield
     except TimeLimitError as error:
         what = f"{doing or 'the environment'} did not end within {error.seconds:g} s"
-        raise EnvironmentFaultError(
-            f"{place_of_error(error, cls)}{what}", _endless_hint(setting)
-        ) from None
+        what = f"{place_of_error(error, cls)}{what}"
+        raise EnvironmentFaultError(what, _endless_hint(setting)) from None
     except EnvironmentLoadError as error:  # it names the place unless the author's code runs
         place = _place_of_last(_authors_frames(error, cls))
         raise EnvironmentFaultError(f"{place}{error.message}", error.hint) from None
@@ -107,9 +102,8 @@ def environment_code(
         raise
     except BaseException as error:
         # the author's code raised, or a base class that calls it
-        own = _authors_frames(error, cls) or any(
-            _is_in(frame, [_SIMULATION]) for frame in _frames(error)
-        )
+        bases = (_is_in(frame, [_SIMULATION]) for frame in _frames(error))
+        own = _authors_frames(error, cls) or any(bases)
         if is_out_of_memory(error) or is_gpu_failure(error) or not own:
             raise
         place = place_of_error(error, cls) or f"{cls.__name__}: "
@@ -123,9 +117,8 @@ def loading_limit(limit_s: float) -> Iterator[None]:
         with time_limit(limit_s, STANDARD_ERROR):
             yield
     except TimeLimitError as error:
-        raise EnvironmentFaultError(
-            f"{place_of_error(error)}it did not end within {error.seconds:g} s", _endless_hint()
-        ) from None
+        what = f"{place_of_error(error)}it did not end within {error.seconds:g} s"
+        raise EnvironmentFaultError(what, _endless_hint()) from None
 
 
 def _endless_hint(setting: str = "") -> str:
@@ -141,9 +134,8 @@ def place_of_error(error: BaseException, cls: type[VecTask] | None = None) -> st
 
 
 def _place_of_last(frames: Sequence[traceback.FrameSummary]) -> str:
-    return "".join(
-        f"{frame.filename}, line {frame.lineno}, in {frame.name}: " for frame in frames[-1:]
-    )
+    last = frames[-1:]
+    return "".join(f"{each.filename}, line {each.lineno}, in {each.name}: " for each in last)
 
 
 def _authors_frames(
@@ -151,11 +143,9 @@ def _authors_frames(
 ) -> list[traceback.FrameSummary]:
     """Frames in the environment's folder, else in files of neither this nor another package."""
     frames, homes = _frames(error), [] if cls is None else own_folders(cls)
-    return [frame for frame in frames if _is_in(frame, homes)] or [
-        frame
-        for frame in frames
-        if frame.filename.endswith(".py") and not _is_in(frame, _INSTALLED)
-    ]
+    own = [each for each in frames if _is_in(each, homes)]
+    others = (each for each in frames if not _is_in(each, _INSTALLED))
+    return own or [each for each in others if each.filename.endswith(".py")]
 
 
 def _frames(error: BaseException) -> list[traceback.FrameSummary]:
@@ -218,8 +208,7 @@ def check_rows(
 
 
 def place_of_value(cls: type[VecTask], name: str) -> str:
-    """`"<file>, line <n>: "` of the line that names a variable in the method that computes it; for
-    observations, and where the source does not show it, of the method."""
+    """Place of the line that names a variable where it is computed; else of the method."""
     method = "compute_observations" if name == OBSERVATIONS else "compute_variables"
     owner = next((each for each in own_classes(cls) if method in vars(each)), None)
     try:

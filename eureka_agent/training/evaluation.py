@@ -37,11 +37,8 @@ Trajectory = dict[str, NDArray[np.generic]]
 
 def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
     """Trajectories as npz: plain arrays named `<episode>/<variable>`."""
-    arrays = {
-        f"{episode}/{name}": array
-        for episode, values in trajectories.items()
-        for name, array in values.items()
-    }
+    named = ((each, *item) for each, values in trajectories.items() for item in values.items())
+    arrays = {f"{episode}/{name}": array for episode, name, array in named}
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **arrays)
     return file.getvalue()
@@ -174,9 +171,8 @@ class _Pass:
             self._under_way[share.rows] = True
         self._lengths = np.zeros(count, dtype=np.int64)
         self._endings = [""] * count
-        self._fitness_function = FitnessFunction(
-            task, environment.all_variables(), environment.constants
-        )
+        names = environment.all_variables(), environment.constants
+        self._fitness_function = FitnessFunction(task, *names)
         self._read = {variable_of(name) for name in self._fitness_function.arguments}
         self._running = RunningFitness((count,), task.fitness_reduction, device)
         self._result = torch.zeros(count, device=device)
@@ -291,26 +287,20 @@ class _Pass:
             self._recorded_fitness.append(fitness[:, : self._recorded_rows])
 
     def _check_fitness(self, fitness: Tensor, share: _Share, begin: int) -> None:
-        """Raise EnvironmentFaultError for a fitness of a sound state that is not finite. `fitness`:
-        from step `begin` on, shape (steps, episodes)."""
+        """Raise EnvironmentFaultError for a fitness that is not finite on a sound state."""
         broken = ~fitness.isfinite() & ~self._spoiled[share.rows]
         if isinstance(self._task.fitness, WrittenFitnessFunction) or not bool(broken.any()):
             return
-        lengths = torch.from_numpy(
-            np.where(self._under_way[share.rows], np.iinfo(np.int64).max, self._lengths[share.rows])
-        )
+        known = np.where(self._under_way, np.iinfo(np.int64).max, self._lengths)
+        lengths = torch.from_numpy(known[share.rows])
         steps = torch.arange(begin, begin + len(fitness)).unsqueeze(1)
         if bool((broken.cpu() & (steps < lengths)).any()):
             raise fitness_fault(self._task)
 
     def _evaluation(self, share: _Share) -> Evaluation:
         fitness, lengths = self._result[share.rows].tolist(), self._lengths[share.rows].tolist()
-        summaries = tuple(
-            EpisodeSummary(fitness=each, length=length, ended_by=ending)
-            for each, length, ending in zip(
-                fitness, lengths, self._endings[share.rows], strict=True
-            )
-        )
+        triples = zip(fitness, lengths, self._endings[share.rows], strict=True)
+        summaries = tuple(EpisodeSummary(fitness=f, length=n, ended_by=e) for f, n, e in triples)
         return Evaluation(episodes=summaries, seed=share.request.seed)
 
     def _trajectories(self) -> list[dict[str, Trajectory] | None]:
@@ -329,11 +319,8 @@ class _Pass:
             found.append(trajectories)
         for name in (*self._records[0], "fitness") if self._recorded_rows else ():
             # one name at a time, to halve the peak memory
-            values = (
-                torch.cat(self._recorded_fitness)
-                if name == "fitness"
-                else torch.stack([record[name] for record in self._records])
-            )
+            parts = [record[name] for record in self._records if name in record]
+            values = torch.cat(self._recorded_fitness) if name == "fitness" else torch.stack(parts)
             array = values.cpu().numpy()
             for trajectory, row in picked:
                 trajectory[name] = array[: self._lengths[row], row].copy()

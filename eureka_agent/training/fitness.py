@@ -86,9 +86,8 @@ class WrittenFitnessFunction:
             raise _failed("cannot be loaded: ", "it", error) from None
         self.__name__ = "the written fitness"
         by_name = inspect.Parameter.KEYWORD_ONLY
-        self.__signature__ = inspect.Signature(
-            [inspect.Parameter(name, by_name) for name in self._reward.arguments]
-        )
+        names = self._reward.arguments
+        self.__signature__ = inspect.Signature([inspect.Parameter(each, by_name) for each in names])
 
     def __call__(self, **values: Tensor) -> Tensor:
         """Fitness of every step, shape (batch,), float32. Raises WrittenFitnessError."""
@@ -110,20 +109,16 @@ def with_written_fitness(
     fitness: WrittenFitness,
     load: Loader = load_here,
 ) -> LoadedEnvironment:
-    """The environment with one task, whose metric is the written fitness. `load` runs the source.
-    Raises EnvironmentLoadError for a missing task, WrittenFitnessError."""
+    """The environment with a task measured by a written fitness; `load` runs the source."""
     name, task = loaded.task(task_name)
     found = loaded.environment_class
     load = partial(load, constants=found.constants, quaternion_order=found.quaternion_order)
-    written = replace(
-        task,
-        sentence=fitness.sentence,
-        fitness=WrittenFitnessFunction(fitness.reward, found.all_variables(), load),
-        fitness_doc=fitness.doc,
-        fitness_unit=fitness.unit,
-        fitness_reduction=fitness.reduction,
-        success_fitness=fitness.success_fitness,
-    )
+    function = WrittenFitnessFunction(fitness.reward, found.all_variables(), load)
+    words: dict[str, Any] = {
+        f"fitness_{each}": getattr(fitness, each) for each in ("doc", "unit", "reduction")
+    }
+    words |= {"sentence": fitness.sentence, "success_fitness": fitness.success_fitness}
+    written = replace(task, fitness=function, **words)
     fingerprint = f"{loaded.fingerprint}+{fitness.fingerprint}"
     return replace(loaded, tasks={name: written}, fingerprint=fingerprint, written=fitness)
 

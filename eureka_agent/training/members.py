@@ -42,8 +42,7 @@ class CheckpointKeeper:
         """Iterations added so far."""
         self.records: list[CheckpointRecord] = []
         self.policies: dict[int, dict[str, Tensor]] = {}
-        """Policies of the checkpoints with the highest fitness, by checkpoint index. Of equal ones,
-        or ones without fitness, the later counts as better."""
+        """Policies of the best checkpoints by index; of equal ones the later counts as better."""
 
     @property
     def best(self) -> int:
@@ -236,9 +235,8 @@ def member_rewards(
             continue
         components[slot], rewards[slot] = named, total.view(rewards.shape[1:])
     # one check of everything: a single transfer from the device
-    parts = {
-        (slot, name): value for slot, named in components.items() for name, value in named.items()
-    }
+    pairs = ((slot, each) for slot, named in components.items() for each in named.items())
+    parts = {(slot, name): value for slot, (name, value) in pairs}
     parts |= {(slot, ""): rewards[slot].flatten() for slot in components}
     if parts:
         table = torch.stack(list(parts.values()))
@@ -249,10 +247,8 @@ def member_rewards(
                 steps = rewards[slot].numel()
                 reason = f"{what} is NaN or infinite in {count:.0f} of {steps} steps"
                 if not count:
-                    reason = (
-                        f"{what} reaches {size:.3g}, expected less than {LARGEST_REWARD:g}: sums of"
-                        " squares overflow"
-                    )
+                    most = f"{LARGEST_REWARD:g}: sums of squares overflow"
+                    reason = f"{what} reaches {size:.3g}, expected less than {most}"
                 failures[slot] = Failure("not-a-number", reason)
                 rewards[slot] = 0.0
     return rewards, components, failures

@@ -129,8 +129,7 @@ def activate_(activation: Activation, value: Tensor) -> Tensor:
 
 
 def _times_slope_(activation: Activation, gradient: Tensor, output: Tensor) -> Tensor:
-    """Multiply the gradient by the activation's slope, in place: 1 + min(output, 0) for ELU (faster
-    than torch's `elu_backward`), 1 − output² for tanh."""
+    """Multiply by the slope, in place: 1 + min(output, 0) for ELU, 1 - output² for tanh."""
     if activation == "elu":
         return gradient.addcmul_(gradient, output.clamp(max=0.0))
     return torch.ops.aten.tanh_backward.grad_input(gradient, output, grad_input=gradient)
@@ -163,9 +162,8 @@ class StackedPerceptron:
                 if index
                 else torch.bmm(inputs, layer.affine)
             )
-            outputs.append(
-                value if index == len(self._layers) - 1 else activate_(self._activation, value)
-            )
+            is_last = index == len(self._layers) - 1
+            outputs.append(value if is_last else activate_(self._activation, value))
         return outputs
 
     def backward(self, outputs: Sequence[Tensor], gradient: Tensor) -> None:
@@ -174,9 +172,8 @@ class StackedPerceptron:
             layer, inputs = self._layers[index], outputs[index]
             torch.bmm(inputs.transpose(1, 2), gradient, out=layer.weight_gradient)
             torch.sum(gradient, dim=1, keepdim=True, out=layer.bias_gradient)
-            gradient = _times_slope_(
-                self._activation, torch.bmm(gradient, layer.transposed_weight), inputs
-            )
+            gradient = torch.bmm(gradient, layer.transposed_weight)
+            gradient = _times_slope_(self._activation, gradient, inputs)
         torch.bmm(outputs[0].transpose(1, 2), gradient, out=self._layers[0].gradient)
 
 
@@ -228,8 +225,7 @@ class StackedNetworks:
         self._ranges: dict[tuple[int, int], MemberNetworks] = {}
 
     def initialize(self, member: int, seed: int, distribution_parameter: float) -> None:
-        """Draw a member's parameters on the CPU: orthogonal weights, zero biases, a small policy
-        head; `distribution_parameter` for all of the distribution's own."""
+        """Draw a member's parameters on the CPU: orthogonal weights, zero biases, a small head."""
         generator = torch.Generator().manual_seed(seed)
         self.parameters[member] = 0.0
         named = self._named(self.parameters)
@@ -247,9 +243,8 @@ class StackedNetworks:
     def members(self, first: int, end: int) -> MemberNetworks:
         """Networks of the members `first` to `end` (exclusive), as views."""
         if (first, end) not in self._ranges:
-            self._ranges[first, end] = self._views(
-                self.parameters[first:end], self.gradients[first:end]
-            )
+            rows = slice(first, end)
+            self._ranges[first, end] = self._views(self.parameters[rows], self.gradients[rows])
         return self._ranges[first, end]
 
     def member_tensors(self, member: int) -> dict[str, Tensor]:
@@ -268,18 +263,13 @@ class StackedNetworks:
 
         def perceptron(rows: slice) -> StackedPerceptron:
             affine, gradient = (self._affine(half[rows]) for half in halves)
-            return StackedPerceptron(
-                [_Layer(*pair) for pair in zip(affine, gradient, strict=True)], self.activation
-            )
+            layers = [_Layer(*pair) for pair in zip(affine, gradient, strict=True)]
+            return StackedPerceptron(layers, self.activation)
 
-        return MemberNetworks(
-            perceptron(slice(0, None, 2)),
-            perceptron(slice(1, None, 2)),
-            perceptron(slice(None)),
-            self._distribution.num_outputs,
-            self._of_distribution(parameters),
-            self._of_distribution(gradients),
-        )
+        own = self._of_distribution(parameters), self._of_distribution(gradients)
+        policy, value = perceptron(slice(0, None, 2)), perceptron(slice(1, None, 2))
+        both = perceptron(slice(None))
+        return MemberNetworks(policy, value, both, self._distribution.num_outputs, *own)
 
     def _of_distribution(self, tensor: Tensor) -> Tensor:
         """View of the distribution's own parameters in rows of the parameters."""

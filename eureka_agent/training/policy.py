@@ -15,11 +15,7 @@ from torch import Tensor
 from eureka_agent.array_files import open_tensors
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.simulation.vec_task import VecTask, padded
-from eureka_agent.training.distributions import (
-    ActionDistribution,
-    distribution_of,
-    distribution_of_file,
-)
+from eureka_agent.training import distributions
 from eureka_agent.training.networks import Activation, activate_, normalize
 
 _ACTIVATIONS = ("elu", "tanh")
@@ -33,24 +29,21 @@ class Policy:
         tensors: Mapping[str, Tensor],
         activation: Activation,
         metadata: Mapping[str, str],
-        distribution: ActionDistribution | None = None,
+        distribution: distributions.ActionDistribution | None = None,
     ) -> None:
         """`tensors`: observation_mean, observation_deviation, policy.<i>.weight (inputs, outputs),
         policy.<i>.bias (1, outputs), and for a Gaussian log_std. `distribution`: None takes the one
         named in `metadata`. Raises ValueError where that does not fit."""
         self._tensors = dict(tensors)
-        self._layers = [
-            (tensors[f"policy.{index}.weight"], tensors[f"policy.{index}.bias"])
-            for index in range(_num_layers(tensors))
-        ]
+        names = (f"policy.{index}" for index in range(_num_layers(tensors)))
+        self._layers = [(tensors[f"{name}.weight"], tensors[f"{name}.bias"]) for name in names]
         self._mean = tensors["observation_mean"]
         self._inverse_deviation = tensors["observation_deviation"].reciprocal()
         outputs = self.layer_sizes[-1]
-        distribution = distribution or distribution_of_file(metadata, outputs)
+        distribution = distribution or distributions.distribution_of_file(metadata, outputs)
         if distribution is None:
-            raise ValueError(
-                f"the metadata {dict(metadata)!r} names no distribution of {outputs} outputs"
-            )
+            what = f"the metadata {dict(metadata)!r} names no distribution of {outputs} outputs"
+            raise ValueError(what)
         self.distribution = distribution
         name = distribution.parameter
         parameters = tensors[name] if name else self._mean.new_zeros(0)
@@ -114,9 +107,8 @@ def load_policy(path: Path, device: str = "cpu") -> Policy:
             metadata = dict(file.metadata() or {})
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a dictionary)
     except (OSError, SafetensorError) as error:
-        raise RunFolderError(
-            f"cannot read the policy {str(path)!r}: {error}", "name a policy.safetensors of a run"
-        ) from None
+        what = f"cannot read the policy {str(path)!r}: {error}"
+        raise RunFolderError(what, "name a policy.safetensors of a run") from None
     activation = metadata.get("activation")
     if activation not in _ACTIVATIONS or not _fit_together(tensors, metadata):
         raise RunFolderError(f"{str(path)!r} holds no policy", "name a policy.safetensors of a run")
@@ -130,29 +122,25 @@ def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) ->
     if not weights or len(shapes) < len(weights) or any(len(shape) != 2 for shape in shapes):
         return False
     sizes = [shapes[0][0], *(shape[1] for shape in shapes)]
-    distribution = distribution_of_file(metadata, sizes[-1])
+    distribution = distributions.distribution_of_file(metadata, sizes[-1])
     if distribution is None:
         return False
-    expected: dict[str, tuple[int, ...]] = dict.fromkeys(
-        ("observation_mean", "observation_deviation"), (sizes[0],)
-    )
+    statistics = ("observation_mean", "observation_deviation")
+    expected: dict[str, tuple[int, ...]] = dict.fromkeys(statistics, (sizes[0],))
     if distribution.parameter:
         expected[distribution.parameter] = (distribution.num_parameters,)
     for index, (inputs, outputs) in enumerate(pairwise(sizes)):
         expected[f"policy.{index}.weight"] = (inputs, outputs)
         expected[f"policy.{index}.bias"] = (1, outputs)
-    return all(
-        name in tensors
-        and tuple(tensors[name].shape) == shape
-        and tensors[name].dtype == torch.float32
-        for name, shape in expected.items()
-    )
+    found = {name: tensors[name] for name in expected if name in tensors}
+    shaped = {name: tuple(each.shape) for name, each in found.items()}
+    return shaped == expected and all(each.dtype == torch.float32 for each in found.values())
 
 
 class Actor(Protocol):
     """Anything that acts on observations, such as a `Policy`."""
 
-    distribution: ActionDistribution
+    distribution: distributions.ActionDistribution
     spread: Tensor
 
     @property
@@ -165,7 +153,7 @@ class Actor(Protocol):
 
 def check_sizes(policy: Actor, environment: VecTask | type[VecTask]) -> None:
     """Raise EnvironmentLoadError for a policy of another environment."""
-    needed = environment.num_observations, distribution_of(environment)
+    needed = environment.num_observations, distributions.distribution_of(environment)
     if (policy.num_observations, policy.distribution) != needed:
         raise EnvironmentLoadError(
             f"the policy takes {policy.num_observations} observations and gives"
@@ -189,7 +177,7 @@ class ActingPolicies:
             count += padded(size, VecTask.row_multiple)
         self._policies = policies
         self._rows = rows
-        self._distribution = distribution = distribution_of(env)
+        self._distribution = distribution = distributions.distribution_of(env)
         self._outputs = torch.zeros(count, distribution.num_outputs, device=env.device)
         self._spreads = torch.ones(count, distribution.num_parameters, device=env.device)
         self._places = places
@@ -200,8 +188,7 @@ class ActingPolicies:
         self._taken_from = taken_from.to(env.device)
 
     def act(self, observations: Tensor, acting: Collection[int]) -> Tensor:
-        """Actions of all rows, shape (num_envs, num_actions); only those of the policies `acting`,
-        by their place, are new."""
+        """Actions, shape (num_envs, num_actions); only those of the policies `acting` are new."""
         for number in acting:
             outputs = self._policies[number].outputs(observations[self._rows[number]])
             self._outputs[self._places[number]] = outputs

@@ -36,17 +36,10 @@ class StackedMembers:
         self._settings = settings
         device = environment.device
         self.distribution = distribution_of(environment)
-        self.networks = StackedNetworks(
-            members,
-            environment.num_observations,
-            self.distribution,
-            settings.hidden_sizes,
-            settings.activation,
-            device,
-        )
-        self.observation_statistics = ObservationStatistics(
-            members, environment.num_observations, device
-        )
+        size, layers = environment.num_observations, (settings.hidden_sizes, settings.activation)
+        self.networks = StackedNetworks(members, size, self.distribution, *layers, device)
+        size = environment.num_observations
+        self.observation_statistics = ObservationStatistics(members, size, device)
         self._return_statistics = ReturnStatistics(members, device)
         self._adam = StackedAdam(self.networks.parameters, self.networks.gradients)
         self._parts: dict[str, StackedAdam | ObservationStatistics | ReturnStatistics] = {
@@ -55,27 +48,23 @@ class StackedMembers:
             "returns": self._return_statistics,
         }
         self._learning_rate = torch.full((members, 1), settings.learning_rate, device=device)
-        self._update = PPOUpdate(
-            self.networks, self.distribution, self._adam, self._learning_rate, settings
-        )
+        learned = self.networks, self.distribution, self._adam, self._learning_rate
+        self._update = PPOUpdate(*learned, settings)
         self._generators = [torch.Generator(device) for _ in range(members)]
-        self.collector = RolloutCollector(
-            environment, self.distribution, members, settings.num_envs, settings.horizon
-        )
+        sizes = members, settings.num_envs, settings.horizon
+        self.collector = RolloutCollector(environment, self.distribution, *sizes)
         rows = settings.horizon * settings.num_envs
         self._permutations = torch.arange(rows, device=device).repeat(members, settings.epochs, 1)
 
     def start(self, member: int, seed: int, parameters: Distribution = DEFAULTS) -> None:
-        """Initialise one member for a new training with this seed, and with this distribution of
-        the environment's parameters."""
+        """Initialise one member for a new training with this seed and these parameters."""
         generator = self._generators[member].manual_seed(seed)
         self.networks.initialize(member, seed, self.distribution.initial_parameter(self._settings))
         self._reset(member)
         self._learning_rate[member] = self._settings.learning_rate
         longest = self._environment.max_episode_length
-        progress = torch.randint(
-            longest, (self._settings.num_envs,), generator=generator, device=generator.device
-        )
+        size, device = (self._settings.num_envs,), generator.device
+        progress = torch.randint(longest, size, generator=generator, device=device)
         self.collector.start_member(member, seed, progress, parameters)
 
     def set_parameters(self, member: int, parameters: Distribution) -> None:
@@ -88,20 +77,16 @@ class StackedMembers:
         state["generator"] = self._generators[member].get_state()
         rows = self.collector.member_state(member)
         state |= {f"rows.{name}": value for name, value in rows.items()}
-        return {
-            name: value.detach().to("cpu", copy=True).contiguous() for name, value in state.items()
-        }
+        copies = ((name, value.detach().to("cpu", copy=True)) for name, value in state.items())
+        return {name: value.contiguous() for name, value in copies}
 
     def load_member_state(self, member: int, state: Mapping[str, Tensor]) -> None:
         """Restore a `member_state` in any slot; the training continues bit for bit."""
         for name, value in self._member_tensors().items():
             value[member] = state[name].to(value)
         self._generators[member].set_state(state["generator"])
-        rows = {
-            name.removeprefix("rows."): value
-            for name, value in state.items()
-            if name.startswith("rows.")
-        }
+        found = (name for name in state if name.startswith("rows."))
+        rows = {name.removeprefix("rows."): state[name] for name in found}
         self.collector.load_member_state(member, rows)
 
     def _member_tensors(self) -> dict[str, Tensor]:
@@ -126,9 +111,8 @@ class StackedMembers:
         """Act for one iteration in the `width` leading slots; only `members` draw noise."""
         for member in members:
             self.distribution.draw_noise(self._generators[member], out=self.collector.noise[member])
-        return self.collector.collect(
-            self.networks.members(0, width), self.observation_statistics, width, arguments
-        )
+        networks, statistics = self.networks.members(0, width), self.observation_statistics
+        return self.collector.collect(networks, statistics, width, arguments)
 
     def learn(
         self, members: Collection[int], rollout: Rollout, rewards: Tensor
@@ -181,11 +165,8 @@ class StackedMembers:
 
     def policy_tensors(self, member: int) -> dict[str, Tensor]:
         """CPU copies of the tensors that a member's policy needs to act."""
-        tensors = {
-            name: tensor
-            for name, tensor in self.networks.member_tensors(member).items()
-            if not name.startswith("value.")
-        }
+        named = self.networks.member_tensors(member).items()
+        tensors = {name: tensor for name, tensor in named if not name.startswith("value.")}
         tensors["observation_mean"] = self.observation_statistics.mean[member].clone()
         tensors["observation_deviation"] = self.observation_statistics.deviation()[member].clone()
         return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
@@ -211,18 +192,11 @@ class StackedMembers:
         cut = rollout.truncated.any(dim=2).any(dim=0).nonzero().flatten().tolist()
         for step in cut:
             reached = self._state_values(rollout.final_observations[:, step])
-            next_values[:, step] = torch.where(
-                rollout.truncated[:, step], reached, next_values[:, step]
-            )
-        advantages = generalized_advantages(
-            rewards,
-            values,
-            next_values,
-            rollout.terminated | rollout.truncated,
-            rollout.terminated,
-            self._settings.discount,
-            self._settings.gae_lambda,
-        )
+            was_cut = rollout.truncated[:, step]
+            next_values[:, step] = torch.where(was_cut, reached, next_values[:, step])
+        ended, settings = rollout.terminated | rollout.truncated, self._settings
+        rest = ended, rollout.terminated, settings.discount, settings.gae_lambda
+        advantages = generalized_advantages(rewards, values, next_values, *rest)
         returns = (advantages + values).view(width, steps * rewards.shape[2])
         advantages = advantages.view(returns.shape)
         centred = advantages - advantages.mean(dim=1, keepdim=True)
@@ -260,10 +234,8 @@ def curve_points(
     sums = episodes.count, episodes.fitness_sum, episodes.length_sum
     numbers = torch.stack([*sums, *named.values()], dim=1).tolist()
     causes = list(rollout.causes)
-    ended = torch.stack(
-        [(rollout.causes[cause] & episodes.counted).flatten(1).sum(dim=1) for cause in causes],
-        dim=1,
-    ).tolist()
+    counted = ((rollout.causes[each] & episodes.counted).flatten(1) for each in causes)
+    ended = torch.stack([each.sum(dim=1) for each in counted], dim=1).tolist()
     moments = _component_moments([components[member] for member in env_steps])
     points, faults = {}, {}
     for (member, steps), (means, magnitudes, deviations) in zip(
@@ -295,10 +267,8 @@ def _component_moments(
 ) -> list[tuple[dict[str, float], dict[str, float], dict[str, float]]]:
     """Mean, mean magnitude and deviation of components, by member for equal rounding."""
     tables = [torch.stack(list(components.values())) for components in members if components]
-    moments = [
-        torch.stack((each.mean(1), each.abs().mean(1), each.std(dim=1, correction=0)), dim=1)
-        for each in tables
-    ]
+    triples = ((each.mean(1), each.abs().mean(1), each.std(1, correction=0)) for each in tables)
+    moments = [torch.stack(each, dim=1) for each in triples]
     columns = iter(torch.cat(moments).tolist() if moments else ())
     result = []
     for components in members:

@@ -73,9 +73,8 @@ def quat_mul(a: Tensor, b: Tensor) -> Tensor:
     """The product `a b`: the rotation `b`, then `a`."""
     (a_real, a_vector), (b_real, b_vector) = _parts(a), _parts(b)
     real = a_real * b_real - _dot(a_vector, b_vector)
-    return _quaternion(
-        real, a_real * b_vector + b_real * a_vector + torch.linalg.cross(a_vector, b_vector)
-    )
+    vector = a_real * b_vector + b_real * a_vector + torch.linalg.cross(a_vector, b_vector)
+    return _quaternion(real, vector)
 
 
 def quat_conjugate(a: Tensor) -> Tensor:
@@ -145,9 +144,8 @@ def quat_to_angle_axis(q: Tensor) -> tuple[Tensor, Tensor]:
     angle = normalize_angle(2.0 * cosine.acos())
     upwards = torch.zeros_like(vector)
     upwards[..., 2] = 1.0
-    axis = torch.where(
-        rotates.unsqueeze(-1), vector / sine.clamp(min=_SMALLEST_SINE).unsqueeze(-1), upwards
-    )
+    divided = vector / sine.clamp(min=_SMALLEST_SINE).unsqueeze(-1)
+    axis = torch.where(rotates.unsqueeze(-1), divided, upwards)
     return torch.where(rotates, angle, torch.zeros_like(angle)), axis
 
 

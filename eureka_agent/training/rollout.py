@@ -22,32 +22,30 @@ from eureka_agent.training.networks import MemberNetworks, ObservationStatistics
 
 @dataclass
 class Rollout:
-    """One iteration of the leading members, as views of buffers that the next one overwrites."""
+    """One iteration of the leading members, as views of buffers that the next one overwrites.
+    Shapes begin with (members, steps, num_envs), where nothing else is said."""
 
     observations: Tensor
-    """Shape: (members, steps, num_envs, num_observations), not normalised."""
+    """(…, num_observations), not normalised, as are the next but one and two."""
     normalized: Tensor
     """Normalised, with a last column of ones."""
     final_observations: Tensor
-    """States reached, before any reset; same shape, not normalised."""
+    """States reached, before any reset."""
     last_observations: Tensor
-    """Start of the next iteration. Shape: (members, num_envs, num_observations), not normalised."""
+    """Start of the next iteration. Shape: (members, num_envs, num_observations)."""
     outputs: Tensor
-    """Shape: (members, steps, num_envs, num_outputs)."""
     actions: Tensor
-    """Sampled, before clipping. Shape: (members, steps, num_envs, num_actions)."""
+    """Sampled, before clipping."""
     noise: Tensor
-    """Unscaled noise of the actions. Shape: (members, steps, num_envs, num_outputs)."""
+    """Unscaled noise of the actions. Shape: (…, num_outputs)."""
     terminated: Tensor
-    """Shape: (members, steps, num_envs), bool."""
     truncated: Tensor
-    """Shape: (members, steps, num_envs), bool."""
     causes: dict[str, Tensor]
-    """Termination causes and the time-out, shape (members, steps, num_envs), bool."""
+    """Termination causes and the time-out, bool."""
     progress: Tensor
     """Each episode's control steps before the first step. Shape: (members, num_envs), int64."""
     arguments: dict[str, Tensor]
-    """Arguments of rewards and fitness. Shape: (members, steps, num_envs, *variable.shape)."""
+    """Arguments of rewards and fitness. Shape: (…, *variable.shape)."""
 
 
 class RolloutCollector:
@@ -74,9 +72,8 @@ class RolloutCollector:
         self._outputs = torch.zeros(*shape, distribution.num_outputs, device=device)
         self.noise = torch.zeros_like(self._outputs)
         """Random numbers of the next rollout; the caller of `collect` fills the rows first."""
-        self._flags = torch.zeros(
-            2 + len(environment.termination_causes), *shape, dtype=torch.bool, device=device
-        )
+        flags = 2 + len(environment.termination_causes)
+        self._flags = torch.zeros(flags, *shape, dtype=torch.bool, device=device)
         """Terminated, truncated, and the termination causes in order."""
         self._values: dict[str, Tensor] = {}
         """Recorded variables. Shape of each: (members, horizon, num_envs, *variable.shape)."""
@@ -153,9 +150,9 @@ class RolloutCollector:
         step_normalized = self._normalized[:members, :, :, :-1].unbind(1)
         step_final = self._final_observations[:members].unbind(1)
         step_flags = self._flags[:, :members].unbind(2)
+        both = (self._values, self._previous)
         step_values, step_previous = (
-            {name: buffer[:members].unbind(1) for name, buffer in buffers.items()}
-            for buffers in (self._values, self._previous)
+            {name: each[:members].unbind(1) for name, each in buffers.items()} for buffers in both
         )
         for views in step_previous.values():
             views[0].copy_(views[-1])
@@ -283,10 +280,8 @@ def _first_unsound(rollout: Rollout, slot: int) -> tuple[float, int, str, Tensor
     """A member's earliest unsound value, a variable before an observation: the step that led there,
     half a step later after a reset or at the rollout's beginning; row, name, value."""
     named = {**rollout.arguments, OBSERVATIONS: rollout.final_observations}
-    parts = [
-        (name, value[slot], -0.5 if name.startswith(PREVIOUS_PREFIX) else 0.0)
-        for name, value in named.items()
-    ]
+    offsets = {name: -0.5 * name.startswith(PREVIOUS_PREFIX) for name in named}
+    parts = [(name, value[slot], offsets[name]) for name, value in named.items()]
     end = len(rollout.terminated[slot]) - 0.5
     parts.append((OBSERVATIONS, rollout.observations[slot], -0.5))
     parts.append((OBSERVATIONS, rollout.last_observations[slot].unsqueeze(0), end))

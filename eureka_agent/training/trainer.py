@@ -59,7 +59,7 @@ class MemberFinished:
 
     @property
     def policy(self) -> dict[str, Tensor]:
-        """Policy of the checkpoint that the outcome names."""
+        """Of the best checkpoint."""
         return self.policies[self.outcome.best_checkpoint]
 
 
@@ -126,13 +126,9 @@ class Trainer:
         """Metadata for `policy_bytes` of every policy from here."""
         self._episodes = EpisodeTracker(slots, settings.num_envs, task.fitness_reduction, found)
         self._reward_timeout = reward_timeout
-        self._environment_code = partial(
-            environment_code,
-            type(self._environment),
-            iteration_limit,
-            "an iteration of the environment",
-            "--training-timeout",
-        )
+        words = "an iteration of the environment", "--training-timeout"
+        of = type(self._environment), iteration_limit
+        self._environment_code = partial(environment_code, *of, *words)
         """Context of calls of the environment's own code."""
         self._queue: deque[Job] = deque()
         self._members: dict[int, Member] = {}
@@ -223,9 +219,8 @@ class Trainer:
         waited_before = self.timers["reward"]
         width = self._slots if self._whole_width else max(self._members) + 1
         self._environment.active_rows = width * self._settings.num_envs
-        arguments = {*self._fitness.arguments}.union(
-            *(member.job.reward.arguments for member in self._members.values())
-        )
+        of_rewards = (member.job.reward.arguments for member in self._members.values())
+        arguments = {*self._fitness.arguments}.union(*of_rewards)
         with self._environment_code():
             rollout = self._population.collect(self._members, width, arguments)
         for part in ("physics", "policy"):
@@ -233,9 +228,8 @@ class Trainer:
         trained = {slot: member.env_steps for slot, member in self._members.items()}
         spoiled = spoiled_members(rollout, trained, type(self._environment))
         with self._timed("reward"):
-            rewards, components, failures = member_rewards(
-                self._members, rollout, self._reward_timeout
-            )
+            given = self._members, rollout, self._reward_timeout
+            rewards, components, failures = member_rewards(*given)
         nan_actions = Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
         failures |= dict.fromkeys(spoiled, nan_actions)
         fitness = self._fitness_of(rollout, failures)
@@ -268,12 +262,9 @@ class Trainer:
 
     def _begin(self, slot: int, job: Job) -> None:
         settings = self._settings
-        keeper = CheckpointKeeper(
-            settings.updates,
-            settings.checkpoints,
-            settings.kept_policies,
-            counts_from=job.curriculum[-1].env_steps if job.curriculum else 0,
-        )
+        numbers = settings.updates, settings.checkpoints, settings.kept_policies
+        begin = job.curriculum[-1].env_steps if job.curriculum else 0
+        keeper = CheckpointKeeper(*numbers, counts_from=begin)
         self._population.start(slot, job.seed, distribution_at(job.curriculum, 0))
         self._episodes.reset(slot)
         member = self._members[slot] = Member(job, keeper, time.perf_counter())
@@ -293,8 +284,7 @@ class Trainer:
         self._population.clear(slot)
 
     def _fitness_of(self, rollout: Rollout, failures: dict[int, Failure]) -> Tensor:
-        """Fitness per step, shape (members, steps, num_envs). A written fitness that fails fails
-        the member; the task's own raises EnvironmentFaultError."""
+        """Fitness per step, shape (members, steps, num_envs); a written one may fail its member."""
         values = {name: rollout.arguments[name].flatten(0, 2) for name in self._fitness.arguments}
         members, *shape = rollout.terminated.shape
         # Members in one call could lie in other SIMD lanes than by themselves, where some functions
@@ -327,12 +317,13 @@ class Trainer:
         member.keeper.add(point, lambda: self._population.policy_tensors(slot))
         events: list[TrainerEvent] = [MemberProgress(name, point)]
         if member.keeper.finished:
+            keeper, seconds = member.keeper, time.perf_counter() - member.began
             outcome = Outcome(
                 env_steps=member.env_steps,
-                seconds=time.perf_counter() - member.began,
-                checkpoints=tuple(member.keeper.records),
-                best_checkpoint=member.keeper.best,
-                training_fitness=member.keeper.records[member.keeper.best].fitness,
+                seconds=seconds,
+                checkpoints=tuple(keeper.records),
+                best_checkpoint=keeper.best,
+                training_fitness=keeper.records[keeper.best].fitness,
             )
             events.append(MemberFinished(name, outcome, member.keeper.policies))
             self._free(slot)

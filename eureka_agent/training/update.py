@@ -90,19 +90,17 @@ class Batch:
     """Data of one update. Shape of all: (members, rows, …)."""
 
     observations: Tensor
-    """Normalised, with a last column of ones. Shape: (members, rows, num_observations + 1)."""
+    """Normalised, with a last column of ones."""
     actions: Tensor
-    """Shape: (members, rows, num_actions), before clipping."""
+    """Before clipping."""
     outputs: Tensor
-    """Outputs of the policy that acted. Shape: (members, rows, num_outputs)."""
+    """Outputs of the policy that acted."""
     log_probabilities: Tensor
-    """Log-probabilities of the actions under that policy."""
     advantages: Tensor
     """Normalised."""
     values: Tensor
-    """Outputs of the value network before the update, in its own scale."""
+    """Outputs of the value network before the update, in its own scale, as the targets."""
     targets: Tensor
-    """Returns in the value network's scale."""
     parameters: Tensor
     """Parameters of the distribution. Shape: (members, num_parameters)."""
 
@@ -112,8 +110,7 @@ class Batch:
 
 
 def adapted_learning_rate(learning_rate: Tensor, kl: Tensor, desired_kl: float) -> Tensor:
-    """Learning rate times 1.5 below half the desired KL, divided by 1.5 above twice it, kept where
-    the KL is rounding alone. Shape of both: (members, 1)."""
+    """Learning rate times 1.5 below half the desired KL, divided by 1.5 above twice it."""
     lowered = (learning_rate / _LEARNING_RATE_FACTOR).clamp(min=_SMALLEST_LEARNING_RATE)
     raised = (learning_rate * _LEARNING_RATE_FACTOR).clamp(max=_LARGEST_LEARNING_RATE)
     small = (kl < 0.5 * desired_kl) & (kl > _ROUNDING_KL)
@@ -172,14 +169,8 @@ class PPOUpdate:
             twice = index.unsqueeze(2).expand(-1, -1, 2, -1).flatten()
             inputs = observations.index_select(0, twice).view(minibatches, 2 * members, size, -1)
             for minibatch in range(minibatches):
-                report += self._minibatch(
-                    first,
-                    end,
-                    inputs[minibatch],
-                    batch.parameters,
-                    gradient,
-                    *(part[minibatch] for part in parts),
-                )
+                given = inputs[minibatch], batch.parameters, gradient
+                report += self._minibatch(first, end, *given, *(part[minibatch] for part in parts))
 
     def _minibatch(
         self,

@@ -9,14 +9,8 @@ import shutil
 import sys
 from pathlib import Path
 
+from eureka_agent.worker import limits
 from eureka_agent.worker.channel import DriverChannel
-from eureka_agent.worker.limits import (
-    KERNELS_VARIABLE,
-    LIMITED,
-    die_with,
-    limit_resources,
-    pin_to_cores,
-)
 
 
 def main() -> None:
@@ -35,15 +29,15 @@ def main() -> None:
     arguments = parser.parse_args()
 
     if arguments.parent is not None:
-        die_with(arguments.parent)
+        limits.die_with(arguments.parent)
     if arguments.cores is not None:
         # before torch counts the cores
-        pin_to_cores({int(core) for core in arguments.cores.split(",")})
-    limit_resources(**{name: getattr(arguments, name, None) for name in LIMITED})
+        limits.pin_to_cores({int(core) for core in arguments.cores.split(",")})
+    limits.limit_resources(**{name: getattr(arguments, name, None) for name in limits.LIMITED})
     kernels = arguments.scratch / "kernels"  # a folder of its own, as its content is executed
     if arguments.kernels is not None:
         shutil.copytree(arguments.kernels, kernels)
-    os.environ[KERNELS_VARIABLE] = str(kernels)
+    os.environ[limits.KERNELS_VARIABLE] = str(kernels)
     # prints go to standard error and reads find nothing, so that neither touches the protocol
     commands, events = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -23,19 +23,12 @@ from eureka_agent.training.reward import (
     RewardFunction,
     load_reward,
 )
+from eureka_agent.worker import findings
 from eureka_agent.worker.extremes import (
     ExtremeStates,
     batches_of_drawn,
     drawn_states,
     extreme_states,
-)
-from eureka_agent.worker.findings import (
-    TOLERANCE,
-    contract_finding,
-    finding,
-    line_of_first_broken,
-    line_that_mixes,
-    sum_findings,
 )
 
 TIMED_ROWS = 512
@@ -61,16 +54,16 @@ def check_reward(
     try:
         reward = load_reward(specification, environment_class)
     except RewardLoadError as error:
-        return [finding("D301", error.message, error.hint)]
+        return [findings.finding("D301", error.message, error.hint)]
     try:
         result = reward(recorded)
     except RewardContractError as error:
         # most rewards that raise expect other shapes
-        shapes = ", ".join(
-            f"{name} ({', '.join(['batch', *map(str, recorded[name].shape[1:])])})"
-            for name in reward.arguments
+        sizes = (
+            (name, ["batch", *map(str, recorded[name].shape[1:])]) for name in reward.arguments
         )
-        found = contract_finding(error)
+        shapes = ", ".join(f"{name} ({', '.join(each)})" for name, each in sizes)
+        found = findings.contract_finding(error)
         hint = f"{found.hint}; " if found.hint else ""
         return [found.model_copy(update={"hint": f"{hint}the arguments' shapes: {shapes}"})]
     checks = _Checks(reward, specification.source, recorded, result)
@@ -107,8 +100,8 @@ class _Checks:
         try:
             table = _table(reward(values))
         except RewardContractError as error:
-            self.findings += sum_findings(self._total, self._components)
-            self._stop(contract_finding(error, " (with rare states among others)"))
+            self.findings += findings.sum_findings(self._total, self._components)
+            self._stop(findings.contract_finding(error, " (with rare states among others)"))
         order = torch.randperm(table.shape[1], generator=torch.Generator().manual_seed(0))
         width = sum(value[0].numel() for value in values.values())
         size = 1 if is_slow else min(_LARGE_BATCH, _LARGE_NUMBERS // width)
@@ -119,11 +112,11 @@ class _Checks:
         self._check_repeatable({name: value[large] for name, value in values.items()})
         singles = torch.linspace(0, count - 1, _SINGLE_ROWS).long().unsqueeze(1)
         usual = [torch.arange(size) % count for size in (_ODD_BATCH, TIMED_ROWS)]
-        sizes = TOLERANCE * (1.0 + self._total.abs().nan_to_num())
+        sizes = findings.TOLERANCE * (1.0 + self._total.abs().nan_to_num())
         self._check_batches([*usual, *singles], recorded, self._total, sizes)
         # batches with rare states, as a branch may mix rows only where some are; terms that cancel
         # are no more exact than the largest of them
-        sizes = TOLERANCE * (1.0 + table.abs().nan_to_num().amax(dim=0))
+        sizes = findings.TOLERANCE * (1.0 + table.abs().nan_to_num().amax(dim=0))
         sizes[-len(rare.beyond) :][torch.tensor(rare.beyond)] = torch.inf
         self._check_batches(batches, values, table[0], sizes, ", some of them rare")
         if any(each.severity == "error" for each in self.findings):
@@ -131,7 +124,7 @@ class _Checks:
         reached, *parts = table[:, count:]
         named_parts = dict(zip(self._components, parts, strict=True))
         self._check_variation(reached, named_parts)
-        self.findings += sum_findings(self._total, self._components)
+        self.findings += findings.sum_findings(self._total, self._components)
         self._check_extremes(rare, (reached, named_parts))
 
     def _stop(self, found: Finding) -> NoReturn:
@@ -148,18 +141,16 @@ class _Checks:
             try:
                 self._reward(values)
             except RewardContractError as error:
-                self._stop(contract_finding(error, f" (on a batch of {TIMED_ROWS})"))
+                self._stop(findings.contract_finding(error, f" (on a batch of {TIMED_ROWS})"))
             seconds.append(time.perf_counter() - begin)
         median = statistics.median(seconds)
         if median <= NOTICEABLE_SECONDS:
             return False
-        message = (
-            f"one call on {TIMED_ROWS} steps takes {median * 1e3:.0f} ms, expected below"
-            f" {NOTICEABLE_SECONDS * 1e3:.0f} ms"
-        )
+        took = f"takes {median * 1e3:.0f} ms, expected below {NOTICEABLE_SECONDS * 1e3:.0f} ms"
+        message = f"one call on {TIMED_ROWS} steps {took}"
         if median > SLOW_SECONDS:  # the other checks call it even more often
-            self._stop(finding("D309", message))
-        self.findings.append(finding("D309", message, severity="warning"))
+            self._stop(findings.finding("D309", message))
+        self.findings.append(findings.finding("D309", message, severity="warning"))
         return True
 
     def _check_finite(self) -> None:
@@ -189,26 +180,23 @@ class _Checks:
         named = {f"component {name!r}": value for name, value in components.items()}
         named["the total"] = total
         numbers = {name: value[row].item() for name, value in named.items()}
-        what, number = next(
-            (what, each) for what, each in numbers.items() if not abs(each) < LARGEST_REWARD
-        )
+        broken = ((what, each) for what, each in numbers.items() if not abs(each) < LARGEST_REWARD)
+        what, number = next(broken)
         hint = (
             f"a reward of {LARGEST_REWARD:g} and more cannot be trained on, as sums of its squares"
             " overflow: weigh it less, clamp it, or take its logarithm"
         )
         alone = {name: values[name][row : row + 1] for name in self._recorded}
-        line = line_of_first_broken(self._reward, alone)
+        line = findings.line_of_first_broken(self._reward, alone)
         message = f"{what} is {number:.4g} {where}"
-        return finding(code, message, hint if math.isfinite(number) else "", line)
+        return findings.finding(code, message, hint if math.isfinite(number) else "", line)
 
     def _check_repeatable(self, values: Mapping[str, Tensor]) -> None:
         """Call it twice, with other contents of fresh memory, and on two halves in either order
         with one top level, to find kept state and leftovers. Compare to the bit."""
         reward, half = self._reward, len(values[self._reward.arguments[0]]) // 2
-        first, second, timed = (
-            {name: value[rows] for name, value in values.items()}
-            for rows in (slice(half), slice(half, None), slice(TIMED_ROWS))
-        )
+        parts = (slice(half), slice(half, None), slice(TIMED_ROWS))
+        first, second, timed = ({name: it[rows] for name, it in values.items()} for rows in parts)
         one, two = reward.remembering(), reward.remembering()
         try:
             result, again = _table(reward(values)), _table(reward(values))
@@ -218,9 +206,9 @@ class _Checks:
             forward = [_table(one(first)), _table(one(second))]
             backward = [_table(two(second)), _table(two(first))]
         except RewardContractError as error:
-            self._stop(contract_finding(error, " (on the second call)"))
+            self._stop(findings.contract_finding(error, " (on the second call)"))
         if written:
-            self._stop(finding("D317", f"the argument {written[0]!r} is changed in place"))
+            self._stop(findings.finding("D317", f"the argument {written[0]!r} is changed in place"))
         for found, expected, what in (
             (again, result, "two calls on the same states"),
             (filled, result, "calls with other leftovers in fresh memory"),
@@ -229,7 +217,7 @@ class _Checks:
             if not _same_bits(found, expected):
                 largest = (found - expected).abs().nan_to_num().max().item()
                 by = f" by up to {largest:.3g}" if largest else ""
-                self._stop(finding("D307", f"{what} differ{by}"))
+                self._stop(findings.finding("D307", f"{what} differ{by}"))
 
     def _check_batches(
         self,
@@ -239,14 +227,13 @@ class _Checks:
         tolerances: Tensor,
         where: str = "",
     ) -> None:
-        """Compare batches of these rows with the `total` of all rows at once. `tolerances`: by
-        row."""
+        """Compare batches of these rows with all rows at once. `tolerances`: by row."""
         for rows in batches:
             size, part = len(rows), {name: value[rows] for name, value in values.items()}
             try:
                 alone, _ = self._reward(part)
             except RewardContractError as error:
-                found = contract_finding(error, f" (on a batch of {size})")
+                found = findings.contract_finding(error, f" (on a batch of {size})")
                 if size == 1 and ".squeeze()" in self._source:
                     hint = "name the dimension, `.squeeze(-1)`: without it a batch of one goes too"
                     found = found.model_copy(update={"hint": hint})
@@ -258,7 +245,7 @@ class _Checks:
             if not len(apart):
                 continue
             row = int(apart[0])
-            line = line_that_mixes(self._reward, values, rows)
+            line = findings.line_that_mixes(self._reward, values, rows)
             code = self._source.splitlines()[line - 1].strip() if line else ""
             by = f" by `{code[:_CODE_CHARACTERS]}`" if code else ""
             message = (
@@ -266,7 +253,7 @@ class _Checks:
                 f" {expected[row].item():.4g} among {len(total)}, {alone[row].item():.4g} among"
                 f" {size}{where}"
             )
-            self._stop(finding("D308", message, line=line))
+            self._stop(findings.finding("D308", message, line=line))
 
     def _check_variation(self, reached: Tensor, parts: Mapping[str, Tensor]) -> None:
         """Find a total constant on recorded states, and components constant on rare states too."""
@@ -276,14 +263,14 @@ class _Checks:
             where = " of random actions" if moves else " and on extreme ones"
             message = f"the total is {_first(total):g} on all {count} recorded states{where}"
             severity: Literal["error", "warning"] = "warning" if moves else "error"
-            self.findings.append(finding("D313", message, severity=severity))
+            self.findings.append(findings.finding("D313", message, severity=severity))
         for name, value in self._components.items():
             if _is_constant(torch.cat([value, parts[name]])):
                 message = (
                     f"component {name!r} was {_first(value):g} on all {count} recorded states,"
                     " which are of random actions, and on extreme ones"
                 )
-                self.findings.append(finding("D314", message, severity="warning"))
+                self.findings.append(findings.finding("D314", message, severity="warning"))
 
 
 def _table(result: Result) -> Tensor:

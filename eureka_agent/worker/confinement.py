@@ -130,10 +130,8 @@ def warm_up() -> None:
     torch.linalg.inv(square), torch.linalg.svdvals(square), torch.linalg.eigh(square)
     torch.quantile(x, 0.5, dim=-1), torch.fft.rfft(x), torch.special.erf(x), torch.sort(x)
     torch.nn.functional.conv1d(x[None], torch.ones(1, 4, 2))  # reads /proc/cpuinfo
-    (
-        torch.ones(64, 64) @ torch.ones(64, 64),
-        torch.ones(4, 4, dtype=torch.bfloat16) @ torch.ones(4, 4, dtype=torch.bfloat16),
-    )
+    half = torch.ones(4, 4, dtype=torch.bfloat16)
+    torch.ones(64, 64) @ torch.ones(64, 64), half @ half
     _compile_integer_product()
     torch.func.vmap(torch.sum)(x)
     repr(x), f"{x[0, 0]:.3f}", repr(x > 1), repr(x.to(torch.complex64))
@@ -154,15 +152,11 @@ def describe_exit(status: int) -> tuple[str, str]:
             "it needs machine code that torch compiles as it runs, which the wall forbids",
             "convert to float first, and use neither quantized tensors nor oneDNN's own operators",
         )
-    how = (
-        f"was ended by {signal_name(-status)}"
-        if status < 0
-        else f"ended by itself with exit status {status}"
-    )
-    return (
-        f"the process that ran it {how}",
-        "compute with torch alone: do not end the process, start others or touch memory",
-    )
+    how = f"ended by itself with exit status {status}"
+    if status < 0:
+        how = f"was ended by {signal_name(-status)}"
+    hint = "compute with torch alone: do not end the process, start others or touch memory"
+    return f"the process that ran it {how}", hint
 
 
 def _compile_integer_product() -> None:

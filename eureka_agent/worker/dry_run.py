@@ -28,13 +28,7 @@ from eureka_agent.errors import EnvironmentFaultError, ProcessStartError
 from eureka_agent.records import Finding
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task, Variable
-from eureka_agent.training.environment_faults import (
-    OBSERVATIONS,
-    check_rows,
-    environment_code,
-    fitness_fault,
-    place_of_value,
-)
+from eureka_agent.training import environment_faults
 from eureka_agent.training.fitness import FitnessFunction
 from eureka_agent.worker import limits
 from eureka_agent.worker.checks import check_reward
@@ -80,11 +74,13 @@ def rehearse(environment: VecTask, task: Task | None, recorded: Mapping[str, Ten
     """Try the task's own fitness, if any, on the recorded states, then step for an episode or
     `REHEARSAL_SECONDS`, to find late errors. Raises EnvironmentFaultError."""
     if task is not None:
-        with environment_code(type(environment), CALL_SECONDS, "the task's fitness"):
+        with environment_faults.environment_code(
+            type(environment), CALL_SECONDS, "the task's fitness"
+        ):
             function = FitnessFunction(task, environment.all_variables(), environment.constants)
             fitness = function(recorded)
         if not bool(fitness.isfinite().all()):
-            raise fitness_fault(task)
+            raise environment_faults.fitness_fault(task)
     generator = torch.Generator().manual_seed(1)
     deadline = time.monotonic() + REHEARSAL_SECONDS
     for _ in range(environment.max_episode_length):
@@ -97,7 +93,7 @@ def rehearse(environment: VecTask, task: Task | None, recorded: Mapping[str, Ten
 
 def _one_call(environment: VecTask, doing: str) -> AbstractContextManager[None]:
     subject = f"{doing} of {environment.num_envs} environments"
-    return environment_code(type(environment), CALL_SECONDS, subject)
+    return environment_faults.environment_code(type(environment), CALL_SECONDS, subject)
 
 
 def _advance(environment: VecTask, generator: torch.Generator) -> dict[str, Tensor]:
@@ -111,8 +107,8 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
     """Copy the variables. Raises EnvironmentFaultError unless they are as declared and finite."""
     cls, rows = type(environment), environment.num_envs
     expected = {variable.name: (rows, *variable.shape) for variable in environment.all_variables()}
-    expected[OBSERVATIONS] = (rows, environment.num_observations)
-    given = {**values, OBSERVATIONS: environment.obs_buf}
+    expected[environment_faults.OBSERVATIONS] = (rows, environment.num_observations)
+    given = {**values, environment_faults.OBSERVATIONS: environment.obs_buf}
     found = {name: tuple(value.shape) for name, value in given.items()}
     for name in (*expected, *found):
         if expected.get(name) != found.get(name):
@@ -121,20 +117,16 @@ def _checked(environment: VecTask, values: Mapping[str, Tensor], moment: str) ->
                 what = "is given, but not declared in the class's `variables`"
             elif name not in found:
                 what = "is declared, but not given"
-            raise EnvironmentFaultError(
-                f"{place_of_value(cls, name)}{name!r} {what}",
-                "compute_variables gives exactly the declared variables; the batch is the first"
-                " dimension",
-            )
+            place = environment_faults.place_of_value(cls, name)
+            hint = "compute_variables gives exactly the declared variables; the batch comes first"
+            raise EnvironmentFaultError(f"{place}{name!r} {what}", hint)
 
     def when(row: int) -> str:
         step = int(environment.progress_buf[row])
         return moment or f"in step {step} of an episode of random actions"
 
-    check_rows(cls, given, when, environment.actions)
-    return {
-        name: value.detach().to("cpu", torch.float32, copy=True) for name, value in values.items()
-    }
+    environment_faults.check_rows(cls, given, when, environment.actions)
+    return {name: it.detach().to("cpu", torch.float32, copy=True) for name, it in values.items()}
 
 
 @dataclass(frozen=True)
@@ -249,8 +241,7 @@ def _read_until_end(descriptor: int, deadline: float) -> tuple[bytes, bool]:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             return bytes(data), True
-        part = os.read(descriptor, 1 << 16)
-        if not part:
+        if not (part := os.read(descriptor, 1 << 16)):
             break
         data += part
     return bytes(data), False

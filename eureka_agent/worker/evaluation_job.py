@@ -84,12 +84,9 @@ def score_untrained(loaded: LoadedEnvironment, task: Task) -> tuple[UntrainedSco
 
     def score(evaluation: Evaluation) -> UntrainedScore:
         values = [episode.fitness for episode in evaluation.episodes]
-        return UntrainedScore(
-            mean=statistics.fmean(values),
-            std=statistics.stdev(values),
-            length=statistics.fmean(episode.length for episode in evaluation.episodes),
-            episodes=len(values),
-        )
+        mean, std = statistics.fmean(values), statistics.stdev(values)
+        length = statistics.fmean(episode.length for episode in evaluation.episodes)
+        return UntrainedScore(mean=mean, std=std, length=length, episodes=len(values))
 
     return score(zero[0]), score(drawn[0])
 
@@ -106,8 +103,7 @@ MOST_RECORDED_BYTES = 256 << 20
 def evaluate(
     command: Evaluate, loaded: LoadedEnvironment, task: Task, device: str, folder: Path
 ) -> list[File | Evaluated]:
-    """Score policies without noise, in few passes: trajectories, then scores or faults. After an
-    unforeseen error, which is raised, the driver sends the policies one by one."""
+    """Score policies without noise, in few passes: trajectories, then scores or faults."""
     cls = loaded.environment_class
     requests: dict[int, PolicyRequest] = {}
     """Requests by their place in the command."""
@@ -143,9 +139,8 @@ def _passes(
     requests: dict[int, PolicyRequest], environment_class: type[VecTask]
 ) -> Iterator[list[int]]:
     """Group the policies into passes, those with recorded trajectories first."""
-    floats = environment_class.num_observations + sum(
-        math.prod(variable.shape) for variable in environment_class.all_variables()
-    )
+    sizes = (math.prod(variable.shape) for variable in environment_class.all_variables())
+    floats = environment_class.num_observations + sum(sizes)
     recorded_bytes = 4 * floats * environment_class.max_episode_length
     places: list[int] = []
     rows = recorded = 0

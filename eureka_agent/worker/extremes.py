@@ -53,8 +53,7 @@ class ExtremeStates:
         return ExtremeStates(values, self.labels + other.labels, self.beyond + other.beyond)
 
     def batches(self, usual: int) -> Iterator[Tensor]:
-        """Rows of batches: some of each extreme after a usual one, and one before. `usual`: number
-        of the rows before these."""
+        """Rows of batches with some of each extreme, after `usual` rows."""
         for label in dict.fromkeys(self.labels):
             rows = [usual + row for row, each in enumerate(self.labels) if each == label]
             yield torch.tensor([rows[0], 0, usual // 2, usual - 1])
@@ -109,13 +108,9 @@ def drawn_states(
     in any state."""
     generator = torch.Generator().manual_seed(0)
     known = _Quantities(recorded, arguments, variables)
-    flags = [
-        group
-        for group in known.groups
-        if known.variable(group).range == (0.0, 1.0)
-        and recorded[group[0]].dim() == 1
-        and not recorded[group[0]].frac().any()
-    ]
+    binary = (each for each in known.groups if known.variable(each).range == (0.0, 1.0))
+    scalars = ((each, recorded[each[0]]) for each in binary)
+    flags = [each for each, seen in scalars if seen.dim() == 1 and not seen.frac().any()]
     states: list[State] = []
     labels: list[str] = []
     for group in known.groups:
@@ -157,9 +152,8 @@ class _Quantities:
     ) -> None:
         self._recorded = recorded
         self._variables = variables
-        self._windows = frozenset(
-            name for name in arguments if self._quantity(name) != name.removeprefix(PREVIOUS_PREFIX)
-        )
+        stems = {name: name.removeprefix(PREVIOUS_PREFIX) for name in arguments}
+        self._windows = frozenset(each for each in stems if self._quantity(each) != stems[each])
         groups: list[list[str]] = []
         for name in arguments:
             for group in groups:
@@ -182,15 +176,10 @@ class _Quantities:
     def moved(
         self, value: Tensor, group: Group, base: Mapping[str, Tensor], limits: tuple[float, float]
     ) -> State:
-        """Set the first of a group to a value; the others, and the earlier values of a window, keep
-        their difference to it."""
+        """Set the first of a group to a value; the others keep their difference to it."""
         first = self.newest(group[0], base)
-        return {
-            name: (self._beside(value, name) + (base[name] - self._beside(first, name))).clamp(
-                *limits
-            )
-            for name in group
-        }
+        apart = {name: base[name] - self._beside(first, name) for name in group}
+        return {name: (self._beside(value, name) + apart[name]).clamp(*limits) for name in group}
 
     def at(self, level: _Level, group: Group, base: Mapping[str, Tensor]) -> State:
         if level.words:  # a direction
@@ -237,18 +226,14 @@ class _Quantities:
         """Zero, lower and upper limit, and without a range two levels beyond."""
         values, variable = self.newest(group[0], self._recorded), self.variable(group)
         if values.dim() > 1 and bool(((values.norm(dim=-1) - 1.0).abs() < _UNIT_TOLERANCE).all()):
-            return [
-                _Level(sign * (axis + 1), f"{words} axis {axis}")
-                for axis in range(values.shape[-1])
-                for sign, words in ((1, "along"), (-1, "against"))
-            ]
+            sides, axes = ((1, "along"), (-1, "against")), range(values.shape[-1])
+            pairs = ((axis, sign, words) for axis in axes for sign, words in sides)
+            return [_Level(sign * (axis + 1), f"{word} axis {axis}") for axis, sign, word in pairs]
         if variable.range is not None:
             low, high = variable.range
             return [_Level(value) for value in (min(max(0.0, low), high), low, high)]
-        most = max(
-            _PLAUSIBLE_BY_UNIT.get(variable.unit, _PLAUSIBLE),
-            _RECORDED_FACTOR * values.abs().max().item(),
-        )
+        usual = _PLAUSIBLE_BY_UNIT.get(variable.unit, _PLAUSIBLE)
+        most = max(usual, _RECORDED_FACTOR * values.abs().max().item())
         broken = max(_BROKEN_BY_UNIT.get(variable.unit, _BROKEN), most)
         # a distance, a force's magnitude, a count that random actions leave at 0: never negative
         low = -most if values.min() < 0.0 else 0.0

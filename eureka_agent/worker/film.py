@@ -118,8 +118,7 @@ def scenes(
 
 
 def shown_steps(steps: int, control_dt: float) -> Iterator[int]:
-    """Steps of a video's pictures, `RATE` a second, from 0 to `steps` and on for
-    `HELD_SECONDS`."""
+    """Steps of a video's pictures, `RATE` a second; the last one for `HELD_SECONDS`."""
     pictures = math.ceil(steps * control_dt * RATE - 1e-9)
     for picture in range(pictures):
         yield min(steps, round(picture / (RATE * control_dt)))
@@ -223,15 +222,8 @@ class Gif:
 
     def content(self) -> bytes:
         file = io.BytesIO()
-        self._images[0].save(
-            file,
-            format="GIF",
-            save_all=True,
-            append_images=self._images[1:],
-            duration=self._milliseconds,
-            loop=0,
-            optimize=True,
-        )
+        rest = {"append_images": self._images[1:], "duration": self._milliseconds, "loop": 0}
+        self._images[0].save(file, format="GIF", save_all=True, optimize=True, **rest)
         return file.getvalue()
 
 
@@ -242,10 +234,8 @@ class Sheet:
         """`columns`: moments of each episode, its start and end among them."""
         self._episodes = episodes
         self._control_dt = control_dt
-        self._steps: list[list[int]] = [
-            np.linspace(0, episode.length, columns).round().astype(int).tolist()
-            for episode in episodes
-        ]
+        moments = (np.linspace(0, each.length, columns).round() for each in episodes)
+        self._steps: list[list[int]] = [each.astype(int).tolist() for each in moments]
         self._found: list[dict[int, Picture]] = [{} for _ in episodes]
 
     def wants(self, place: int, step: int) -> bool:

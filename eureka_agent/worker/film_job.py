@@ -49,8 +49,7 @@ class FilmJob:
     """One video. Policies play without their rewards."""
 
     def __init__(self, command: Film, loaded: LoadedEnvironment, task: Task, folder: Path) -> None:
-        """`folder`: of the policies' files. Raises RenderingError for an environment that cannot
-        be drawn, and the errors of an evaluation for a policy."""
+        """`folder`: of the policies' files. Raises RenderingError, and errors of an evaluation."""
         self._command = command
         self._loaded = drawable(loaded)
         self._class = self._loaded.environment_class
@@ -61,23 +60,17 @@ class FilmJob:
 
     @torch.inference_mode()
     def run(self) -> list[File | Filmed]:
-        """Make the video: its files, then `Filmed`. Raises RenderingError, and the errors of an
-        evaluation."""
+        """Make the video: its files, then `Filmed`. Raises as `__init__`."""
         command, job = self._command, self._command.job
         shown = self._play()
         unit = "" if self._task.fitness_unit == "1" else self._task.fitness_unit
-        found = scenes(
-            [self._episodes(number, group) for number, group in enumerate(shown)],
-            command.size,
-            self._class.control_dt,
-            unit=unit if command.fitness else None,
-            seconds=command.seconds,
-        )
+        groups = [self._episodes(number, group) for number, group in enumerate(shown)]
+        sizes, told = (command.size, self._class.control_dt), unit if command.fitness else None
+        found = scenes(groups, *sizes, unit=told, seconds=command.seconds)
         files, begins, seconds = self._shoot(found)
         if command.trajectories:
-            by_name = {
-                f"{each.policy}-{each.number}": each.trajectory for group in shown for each in group
-            }
+            every = (each for group in shown for each in group)
+            by_name = {f"{each.policy}-{each.number}": each.trajectory for each in every}
             files.append(File(f"{job}.npz", trajectories_bytes(by_name)))
         episodes = tuple(
             ShownEpisode(
@@ -149,15 +142,9 @@ class FilmJob:
             for value in torch.from_numpy(np.asarray(each.trajectory["fitness"])):
                 running.add(value.view(1))
                 so_far.append(float(running.result()))
-            episodes.append(
-                Episode(
-                    title=f"{title} · {name}",
-                    row=rows.start + each.number,
-                    length=each.summary.length,
-                    ended_by=each.summary.ended_by,
-                    fitness=np.array(so_far),
-                )
-            )
+            end = each.summary.length, each.summary.ended_by
+            place = f"{title} · {name}", rows.start + each.number
+            episodes.append(Episode(*place, *end, np.array(so_far)))
         return episodes
 
     # ── the pictures ──────────────────────────────────────────────────────────────────────────────

@@ -90,10 +90,8 @@ def sum_findings(total: Tensor, components: Mapping[str, Tensor]) -> list[Findin
         return []
     else:
         row = int((total - terms.sum(dim=0)).abs().argmax())
-        message += (
-            f": a recorded state has {total[row].item():.4g}, and its components"
-            f" {terms[:, row].sum().item():.4g} together"
-        )
+        has, sums = total[row].item(), terms[:, row].sum().item()
+        message += f": a recorded state has {has:.4g}, and its components {sums:.4g} together"
     return [finding("D315", message, hint, severity="warning")]
 
 
@@ -166,8 +164,7 @@ def line_of_first_broken(reward: RewardFunction, values: Mapping[str, Tensor]) -
 def line_that_mixes(
     reward: RewardFunction, values: Mapping[str, Tensor], rows: Tensor
 ) -> int | None:
-    """The first line after which a local tensor of a batch of `rows` (int64) is not that of all
-    rows at once; None if there is none."""
+    """The first line after which a batch of `rows` (int64) differs from all rows at once."""
 
     def steps(values: Mapping[str, Tensor]) -> list[tuple[int, dict[str, Tensor]]]:
         found: list[tuple[int, dict[str, Tensor]]] = []

@@ -17,15 +17,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from eureka_agent.errors import ProcessStartError, WorkerDiedError
+from eureka_agent.worker import reward_process
 from eureka_agent.worker.confinement import confine_computation, warm_up
 from eureka_agent.worker.limits import die_with, limit_generated_code, spare
-from eureka_agent.worker.reward_process import (
-    Load,
-    NoAnswerError,
-    SharedTensors,
-    receive,
-    serve_reward,
-)
 
 _MOST_DESCRIPTORS = 1 << 16
 _CHANNEL = 3
@@ -78,8 +72,7 @@ class Nursery:
         data = self._control.recv(_NUMBER.size, socket.MSG_WAITALL)
         if len(data) < _NUMBER.size:
             raise BrokenPipeError
-        number: int = _NUMBER.unpack(data)[0]
-        return number
+        return int(_NUMBER.unpack(data)[0])
 
     @contextlib.contextmanager
     def _named_end(self) -> Iterator[None]:
@@ -94,7 +87,7 @@ def _run_and_exit(work: Callable[[], None]) -> None:
     """Never return into the code that forked."""
     try:
         work()
-    except NoAnswerError:  # the trainer has closed its end
+    except reward_process.NoAnswerError:  # the trainer has closed its end
         pass
     except Exception:  # noqa: BLE001  (a defect of ours)
         traceback.print_exc()
@@ -150,8 +143,9 @@ def _end(pid: int) -> int:
 
 def _become_reward(nursery: int, channel: int, memory: int, size: int) -> None:
     die_with(nursery)
-    shared = SharedTensors(mmap.mmap(memory, size))
-    load = Load.model_validate_json(receive(socket.socket(fileno=os.dup(channel))))
+    shared = reward_process.SharedTensors(mmap.mmap(memory, size))
+    first = reward_process.receive(socket.socket(fileno=os.dup(channel)))
+    load = reward_process.Load.model_validate_json(first)
     # from here on the only descriptor that leads anywhere is the socket to its trainer
     null = os.open(os.devnull, os.O_RDWR)
     for descriptor in range(_CHANNEL):
@@ -161,4 +155,4 @@ def _become_reward(nursery: int, channel: int, memory: int, size: int) -> None:
     limit_generated_code(open_files=16)
     trainer = socket.socket(fileno=_CHANNEL)
     confine_computation()
-    serve_reward(trainer, shared, load)
+    reward_process.serve_reward(trainer, shared, load)

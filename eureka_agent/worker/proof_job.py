@@ -76,10 +76,8 @@ class RewardedEnvironment:
     def step(self, actions: Tensor) -> Step:
         """Act in all environments; those that ended begin anew. Shape: (num_envs, num_actions)."""
         transition = self.environment.advance(actions)
-        values = {
-            name: self._previous[name] if name in self._previous else transition.variables[name]
-            for name in self._arguments
-        }
+        now, before = transition.variables, self._previous
+        values = {name: (before if name in before else now)[name] for name in self._arguments}
         total = self._reward(values)
         ended, truncated = self.environment.reset_buf.clone(), transition.truncated.clone()
         reached = transition.observations.clone()
@@ -89,19 +87,17 @@ class RewardedEnvironment:
 
 
 class RewardedVecEnv(VecEnv):
-    """The environments of a `RewardedEnvironment` on the CPU, without attributes, methods and
-    wrappers of single ones, of which the library's PPO needs none."""
+    """A `RewardedEnvironment` with what the library's PPO needs, on the CPU."""
 
     def __init__(self, rewarded: RewardedEnvironment) -> None:
         environment = rewarded.environment
         self._rewarded = rewarded
         self._actions = torch.zeros(environment.num_envs, environment.num_actions)
         choices = environment.action_choices
-        super().__init__(
-            environment.num_envs,
-            Box(-np.inf, np.inf, (environment.num_observations,), np.float32),
-            MultiDiscrete(list(choices)) if choices else Box(-1.0, 1.0, (environment.num_actions,)),
-        )
+        observed = Box(-np.inf, np.inf, (environment.num_observations,), np.float32)
+        free = Box(-1.0, 1.0, (environment.num_actions,))
+        acted = MultiDiscrete(list(choices)) if choices else free
+        super().__init__(environment.num_envs, observed, acted)
 
     def reset(self) -> NDArray[np.float32]:
         self._rewarded.environment.reset()
@@ -116,10 +112,8 @@ class RewardedVecEnv(VecEnv):
         step = self._rewarded.step(self._actions)
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for row in step.ended.nonzero().flatten().tolist():
-            infos[row] = {
-                "TimeLimit.truncated": bool(step.truncated[row]),
-                "terminal_observation": step.reached[row].numpy(),
-            }
+            infos[row] = {"TimeLimit.truncated": bool(step.truncated[row])}
+            infos[row]["terminal_observation"] = step.reached[row].numpy()
         return step.observations.numpy(), step.reward.numpy(), step.ended.numpy(), infos
 
     def close(self) -> None:
@@ -141,17 +135,14 @@ class RewardedVecEnv(VecEnv):
 
 
 def made(environment: VecNormalize, settings: TrainingSettings, seed: int, **changes: Any) -> PPO:
-    """Its learner: of the settings it has the environments, networks, discount and first action
-    noise. `changes`: other arguments of its own."""
+    """Its learner, with our environments, networks, discount and first action noise."""
     sizes = list(settings.hidden_sizes)
-    values = {
-        "n_steps": max(1, ROLLOUT // environment.num_envs),
-        "gamma": settings.discount,
-        "policy_kwargs": {
-            "net_arch": {"pi": sizes, "vf": sizes},
-            "activation_fn": _ACTIVATIONS[settings.activation],
-            "log_std_init": float(np.log(settings.initial_action_std)),
-        },
+    values: dict[str, Any] = {"gamma": settings.discount}
+    values["n_steps"] = max(1, ROLLOUT // environment.num_envs)
+    values["policy_kwargs"] = {
+        "net_arch": {"pi": sizes, "vf": sizes},
+        "activation_fn": _ACTIVATIONS[settings.activation],
+        "log_std_init": float(np.log(settings.initial_action_std)),
     }
     return PPO("MlpPolicy", environment, seed=seed, device="cpu", **(values | changes))
 

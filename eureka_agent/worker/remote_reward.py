@@ -23,19 +23,9 @@ from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variable
 from eureka_agent.training.reward import RewardContractError
+from eureka_agent.worker import reward_process
 from eureka_agent.worker.confinement import describe_exit
 from eureka_agent.worker.nursery import Nursery
-from eureka_agent.worker.reward_process import (
-    MAX_MESSAGE_BYTES,
-    Answer,
-    ArgumentPlace,
-    Load,
-    NoAnswerError,
-    SharedTensors,
-    receive,
-    send,
-    send_call,
-)
 
 LOADING_SECONDS = 5.0
 _ALIGNMENT = 64
@@ -61,9 +51,8 @@ class RemoteReward:
         self._nursery = nursery
         self._reward = reward
         self._variables = tuple(variables)
-        self._constants = tuple(
-            ConstantSpec.model_validate(constant, from_attributes=True) for constant in constants
-        )
+        specified = (ConstantSpec.model_validate(each, from_attributes=True) for each in constants)
+        self._constants = tuple(specified)
         self._quaternion_order = quaternion_order
         self._process = self._start(rows)
         self.arguments = self._load(self._process)
@@ -75,14 +64,9 @@ class RemoteReward:
         cls, environment: type[VecTask], nursery: Nursery, reward: RewardSpecification, rows: int
     ) -> RemoteReward:
         """A reward with the variables and constants of an environment."""
-        return cls(
-            nursery,
-            reward,
-            environment.all_variables(),
-            rows,
-            constants=environment.constants,
-            quaternion_order=environment.quaternion_order,
-        )
+        constants, order = environment.constants, environment.quaternion_order
+        given = nursery, reward, environment.all_variables(), rows
+        return cls(*given, constants=constants, quaternion_order=order)
 
     def begin(
         self, values: Mapping[str, Tensor], timeout_s: float
@@ -100,7 +84,7 @@ class RemoteReward:
                 shape = (rows, *place.shape)
                 process.memory.at(place.offset, shape).copy_(values[place.name])
         try:
-            send_call(process.channel, rows)
+            reward_process.send_call(process.channel, rows)
         except BlockingIOError:  # it never reads: a wait would hold up its neighbours
             process.close()
         except OSError:  # it has ended, which the wait reports
@@ -123,23 +107,22 @@ class RemoteReward:
             if fault := component_fault(name):
                 raise RewardContractError("contract", *fault)
         stride = _FLOAT_BYTES * process.load.rows
-        results = [
-            process.memory.at(process.load.results + stride * index, (rows,)).to(device, copy=True)
-            for index in range(1 + len(answer.names))
-        ]
+        places = (process.load.results + stride * index for index in range(1 + len(answer.names)))
+        results = [process.memory.at(place, (rows,)).to(device, copy=True) for place in places]
         return results[0], dict(zip(answer.names, results[1:], strict=True))
 
-    def _answer(self, process: _Process, timeout_s: float) -> Answer:
+    def _answer(self, process: _Process, timeout_s: float) -> reward_process.Answer:
         """Wait for an answer. Ends the process at RewardContractError and TimeLimitError."""
         try:
             if process.status is not None:
-                raise NoAnswerError
-            message = receive(process.channel, timeout_s, MAX_MESSAGE_BYTES)
-            return Answer.model_validate_json(message)
+                raise reward_process.NoAnswerError
+            most = reward_process.MAX_MESSAGE_BYTES
+            message = reward_process.receive(process.channel, timeout_s, most)
+            return reward_process.Answer.model_validate_json(message)
         except TimeoutError:
             process.close()
             raise TimeLimitError(timeout_s) from None
-        except NoAnswerError:
+        except reward_process.NoAnswerError:
             raise RewardContractError("raised", *describe_exit(process.close())) from None
         except ValueError:
             process.close()
@@ -173,11 +156,11 @@ class RemoteReward:
         places, end = [], 0
         for variable in self._variables:
             for name in (variable.name, PREVIOUS_PREFIX + variable.name):
-                shape, private = variable.shape, variable.private
-                places.append(ArgumentPlace(name=name, shape=shape, offset=end, private=private))
+                own = {"shape": variable.shape, "private": variable.private}
+                places.append(reward_process.ArgumentPlace(name=name, offset=end, **own))
                 end += _FLOAT_BYTES * rows * math.prod(variable.shape)
                 end += -end % _ALIGNMENT
-        load = Load(
+        load = reward_process.Load(
             reward=self._reward,
             arguments=tuple(places),
             results=end,
@@ -195,17 +178,17 @@ class _Process:
     nursery: Nursery
     pid: int
     channel: socket.socket
-    memory: SharedTensors
-    load: Load
+    memory: reward_process.SharedTensors
+    load: reward_process.Load
     status: int | None = None
 
     @classmethod
-    def start(cls, nursery: Nursery, load: Load, size: int) -> _Process:
+    def start(cls, nursery: Nursery, load: reward_process.Load, size: int) -> _Process:
         ours, theirs = socket.socketpair()
         descriptor = _shared_memory(size)
         try:
             pid = nursery.fork(theirs, descriptor, size)
-            memory = SharedTensors(mmap.mmap(descriptor, size))
+            memory = reward_process.SharedTensors(mmap.mmap(descriptor, size))
         except BaseException:
             ours.close()
             raise
@@ -215,7 +198,7 @@ class _Process:
         process = cls(nursery, pid, ours, memory, load)
         ours.settimeout(LOADING_SECONDS)
         with contextlib.suppress(OSError):  # it has ended or does not read, which the wait reports
-            send(ours, load.model_dump_json().encode())
+            reward_process.send(ours, load.model_dump_json().encode())
         ours.setblocking(False)  # the other end cannot change that
         return process
 

@@ -58,8 +58,7 @@ class Answer(Record):
 
     code: Literal["loaded", "called", "load", "raised", "contract"]
     names: tuple[str, ...] = ()
-    """The reward's arguments, or its components, whose values are in the shared memory after the
-    total."""
+    """The reward's arguments, or its components, whose values follow the total."""
     message: str = ""
     hint: str = ""
 
@@ -82,8 +81,7 @@ def send_call(channel: socket.socket, rows: int) -> None:
 def receive(
     channel: socket.socket, timeout_s: float | None = None, most: int | None = None
 ) -> bytes:
-    """Read the next message by the deadline. Raises TimeoutError, NoAnswerError where the other end
-    is closed, and ValueError for more than `most` bytes."""
+    """Read a message. Raises TimeoutError, NoAnswerError, ValueError beyond `most` bytes."""
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
     (length,) = _LENGTH.unpack(_exactly(channel, _LENGTH.size, deadline))
     if most is not None and length > most:
@@ -114,11 +112,8 @@ def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes
 
 def serve_reward(channel: socket.socket, memory: SharedTensors, load: Load) -> None:
     """Load the reward, which runs generated code, then answer calls. Raises NoAnswerError."""
-    variables = [
-        Variable(place.name, place.shape, "1", "-", "", private=place.private)
-        for place in load.arguments
-        if not place.name.startswith(PREVIOUS_PREFIX)
-    ]
+    places = (each for each in load.arguments if not each.name.startswith(PREVIOUS_PREFIX))
+    variables = [Variable(it.name, it.shape, "1", "-", "", private=it.private) for it in places]
     try:
         reward = RewardFunction.from_source(
             load.reward.source,

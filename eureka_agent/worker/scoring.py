@@ -38,8 +38,7 @@ class StoredSteps:
     episodes: tuple[tuple[tuple[str, int], ...], ...]
     """Name and length of every episode, by file."""
     credit: StoredCredit | None = None
-    """None where it was not wanted, without episodes, or where one lacks fitness or
-    observations."""
+    """None where it was not wanted, or an episode lacks fitness or observations."""
 
     def returns(self, totals: Tensor) -> tuple[dict[str, float | None], ...]:
         """Sums of the totals over episodes, by file. `totals`: shape (steps,)."""
@@ -58,23 +57,19 @@ def stored_steps(
     values = {}
     for variable in variables:
         arrays = [episode.get(variable.name) for episode in every]
-        parts = [
-            torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
-            for array in arrays
-            if array is not None and array.shape[1:] == variable.shape
-        ]
+        fitting = (each for each in arrays if each is not None and each.shape[1:] == variable.shape)
+        floats = (np.ascontiguousarray(each, dtype=np.float32) for each in fitting)
+        parts = [torch.from_numpy(each) for each in floats]
         if parts and len(parts) == len(every):
             values[variable.name] = torch.cat(parts)
             # the start state before the first step is not recorded
             before = [torch.cat([part[:1], part[:-1]]) for part in parts]
             values[PREVIOUS_PREFIX + variable.name] = torch.cat(before)
-    lengths = tuple(
-        tuple(
-            (name, max((len(array) for array in episode.values()), default=0))
-            for name, episode in file.items()
-        )
-        for file in files
-    )
+
+    def longest(episode: Trajectory) -> int:
+        return max((len(array) for array in episode.values()), default=0)
+
+    lengths = tuple(tuple((name, longest(each)) for name, each in file.items()) for file in files)
     return StoredSteps(values, lengths, _credit(files) if credit else None)
 
 
@@ -82,10 +77,8 @@ def _credit(files: Sequence[Mapping[str, Trajectory]]) -> StoredCredit | None:
     episodes = [episode for file in files for episode in file.values()]
     if not episodes or any({"fitness", "observations"} - each.keys() for each in episodes):
         return None
-    fitness, observations = (
-        np.concatenate([each[name] for each in episodes]).astype(np.float64)
-        for name in ("fitness", "observations")
-    )
+    both = (np.concatenate([it[name] for it in episodes]) for name in ("fitness", "observations"))
+    fitness, observations = (each.astype(np.float64) for each in both)
     if fitness.ndim != 1 or observations.ndim != 2 or len(fitness) != len(observations):
         return None
     if not (np.isfinite(fitness).all() and np.isfinite(observations).all()):
@@ -121,18 +114,16 @@ class Scorer:
                 if missing:
                     found = TransitionsScored(job=job, reason=f"{missing[0]!r} is not stored")
                 else:
-                    found = TransitionsScored(
-                        job=job, returns=stored.returns(reward(stored.values)[0])
-                    )
+                    totals = reward(stored.values)[0]
+                    found = TransitionsScored(job=job, returns=stored.returns(totals))
             except (RewardLoadError, RewardContractError) as error:
                 found = TransitionsScored(job=job, reason=error.message)
             return found.model_dump_json().encode()
 
         end = run_in_child(score, command.timeout_s, self._protocol_descriptors)
         if end.timed_out:
-            return TransitionsScored(
-                job=job, reason=f"it did not end within {command.timeout_s:g} s"
-            )
+            reason = f"it did not end within {command.timeout_s:g} s"
+            return TransitionsScored(job=job, reason=reason)
         try:
             return TransitionsScored.model_validate_json(end.data).model_copy(update={"job": job})
         except ValidationError:
@@ -147,8 +138,7 @@ class Scorer:
     def _credits(
         self, rewards: Sequence[RewardSpecification], stored: StoredSteps, timeout_s: float
     ) -> Credits:
-        """Credit of rewards in one fork; of each in its own where that comes to no end, since any
-        of them may be to blame."""
+        """Credit of rewards in one fork; of each in its own if that comes to no end."""
 
         def measure() -> bytes:
             return _CREDITS.dump_json(tuple(self._credit(each, stored) for each in rewards))
@@ -176,8 +166,7 @@ class Scorer:
         return stored.credit.of(totals.double().numpy())
 
     def _steps(self, command: ScoreTransitions | GiveCredit) -> StoredSteps:
-        """Steps of the command's files, read once. Files that nothing names any more are
-        deleted."""
+        """Steps of the command's files, read once; files without a reader are deleted."""
         names, stored = self._stored.get(command.type, ((), StoredSteps({}, ())))
         if names != command.transitions:
             files = [load_trajectories(self._folder / name) for name in command.transitions]

@@ -14,17 +14,8 @@ import numpy as np
 import torch
 from safetensors.numpy import save
 
-from eureka_agent.boundary import commands
+from eureka_agent.boundary import commands, events
 from eureka_agent.boundary.bounds import KERNELS_FILE
-from eureka_agent.boundary.events import (
-    AllSaved,
-    Event,
-    Fault,
-    Gpus,
-    Opened,
-    Prepared,
-    TaskMeasured,
-)
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
 from eureka_agent.invocation import command as command_line
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
@@ -41,13 +32,8 @@ from eureka_agent.training.environment_faults import (
     loading_limit,
 )
 from eureka_agent.training.fitness import with_written_fitness
+from eureka_agent.worker import dry_run
 from eureka_agent.worker.channel import DriverChannel, File, ProtocolError
-from eureka_agent.worker.dry_run import (
-    RECORDED_ENVIRONMENTS,
-    ForkedDryRuns,
-    record_transitions,
-    rehearse,
-)
 from eureka_agent.worker.evaluation_job import evaluate, measure
 from eureka_agent.worker.limits import KERNELS_VARIABLE, keep_freed_memory
 from eureka_agent.worker.nursery import Nursery
@@ -57,15 +43,11 @@ from eureka_agent.worker.training_job import TrainedPopulation
 
 MAKING_SECONDS = 120.0
 """Timeout for loading an environment, and for making one of few rows."""
-_SUBJECTS = {
-    **dict.fromkeys(("prepare", "train", "prove"), "the training"),
-    "evaluate": "the evaluation",
-    "film": "the video",
-    "open": "the environment",
-}
+_SUBJECTS = dict.fromkeys(("prepare", "train", "prove"), "the training")
+_SUBJECTS |= {"evaluate": "the evaluation", "film": "the video", "open": "the environment"}
 _FITNESS_ROWS = 4096
 """Initial room for steps of a written fitness."""
-_Answers = Sequence[Event | File]
+_Answers = Sequence[events.Event | File]
 
 
 class Worker:
@@ -81,7 +63,7 @@ class Worker:
         self._nursery = Nursery.start(channel.descriptors())
         self._device = "cpu"
         self._opened: tuple[LoadedEnvironment, Task] | None = None
-        self._dry_runners: tuple[ForkedDryRuns, Scorer] | None = None
+        self._dry_runners: tuple[dry_run.ForkedDryRuns, Scorer] | None = None
         self._population: TrainedPopulation | None = None
         self._ran_generated_code = False
 
@@ -93,7 +75,7 @@ class Worker:
             try:
                 command = self._channel.receive(0.0 if training else None)
             except ProtocolError as error:
-                self._channel.send(Fault(job=None, message=error.message, hint=error.hint))
+                self._channel.send(events.Fault(job=None, message=error.message, hint=error.hint))
                 continue
             if isinstance(command, commands.Shutdown):
                 return
@@ -102,7 +84,7 @@ class Worker:
             elif training and population:
                 # a simulator's failure breaks all members
                 answers = self._safely(population.iterate, "the training", None)
-                if any(isinstance(each, Fault) and each.job is None for each in answers):
+                if any(isinstance(each, events.Fault) and each.job is None for each in answers):
                     return
 
     def _answer(self, command: commands.Command) -> None:
@@ -117,22 +99,20 @@ class Worker:
 
     def _safely(
         self,
-        work: Callable[[], Iterable[Event | File]],
+        work: Callable[[], Iterable[events.Event | File]],
         subject: str,
         job: str | None,
         opening: bool = False,
     ) -> _Answers:
-        """Send the events and files that work gives, or a fault. `opening`: a load error then
-        blames no environment."""
+        """Send the events and files, or a fault. `opening`: a load error blames no environment."""
         answers: _Answers
         try:
             answers = list(work())
         except EurekaError as error:
-            is_environment = isinstance(error, EnvironmentFaultError) or (
-                isinstance(error, EnvironmentLoadError) and not opening
-            )
-            message, hint = error.message, error.hint
-            answers = [Fault(job=job, message=message, hint=hint, environment=is_environment)]
+            loading = isinstance(error, EnvironmentLoadError) and not opening
+            is_environment = loading or isinstance(error, EnvironmentFaultError)
+            said = {"message": error.message, "hint": error.hint, "environment": is_environment}
+            answers = [events.Fault(job=job, **said)]
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  (the boundary of one command; the traceback goes to standard error)
@@ -141,17 +121,18 @@ class Worker:
             self._channel.send(answer)
         return answers
 
-    def _defect(self, what: str, job: str | None, error: BaseException) -> Fault:
+    def _defect(self, what: str, job: str | None, error: BaseException) -> events.Fault:
         """A fault for an unforeseen error, with its place where that is the environment's code."""
         traceback.print_exc(file=sys.stderr)
         if is_out_of_memory(error):
-            return Fault(job=job, message=does_not_fit(what, error), hint=MEMORY_HINT)
+            return events.Fault(job=job, message=does_not_fit(what, error), hint=MEMORY_HINT)
         if is_gpu_failure(error):  # also for other jobs: this process cannot use it any more
-            return Fault(job=None, message=f"the GPU failed: {describe_error(error)}", gpu=True)
+            message = f"the GPU failed: {describe_error(error)}"
+            return events.Fault(job=None, message=message, gpu=True)
         place = error_place(error, None if self._opened is None else self._opened[0].folder)
         hint = RAISED_HINT if place else "this is a defect of the program: please report it"
         message = f"{what} failed: {place}{describe_error(error)}"
-        return Fault(job=job, message=message, hint=hint, environment=bool(place))
+        return events.Fault(job=job, message=message, hint=hint, environment=bool(place))
 
     def _act(self, command: commands.Command) -> _Answers:
         if isinstance(command, commands.Open):
@@ -176,7 +157,7 @@ class Worker:
                 return [self._dry_runners_of(loaded, task)[1].credit(command)]
             case commands.MeasureTask():
                 measurements = measure(loaded, task, scores=command.scores)
-                return [TaskMeasured(job=command.job, measurements=measurements)]
+                return [events.TaskMeasured(job=command.job, measurements=measurements)]
             case commands.Evaluate():
                 return evaluate(command, loaded, task, self._device, self._scratch)
             # with libraries that no other job needs
@@ -189,25 +170,24 @@ class Worker:
 
                 return prove(command, loaded, task, self._nursery)
             case commands.Prepare():
-                self._population = TrainedPopulation(
-                    loaded, task, command, self._device, self._scratch, self._nursery
-                )
+                rest = self._device, self._scratch, self._nursery
+                self._population = TrainedPopulation(loaded, task, command, *rest)
                 if not command.kernels:
-                    return [Prepared()]
+                    return [events.Prepared()]
                 kernels = pack_kernels(Path(os.environ[KERNELS_VARIABLE]))
-                return [File(KERNELS_FILE, kernels), Prepared()]
+                return [File(KERNELS_FILE, kernels), events.Prepared()]
         if self._population is None:
             raise EurekaError(f"{command.type!r} came before 'prepare'", "send 'prepare' first")
         match command:
             case commands.Cancel():
                 self._population.cancel(command.job)
             case commands.Save():
-                return [*self._population.save(), AllSaved()]
+                return [*self._population.save(), events.AllSaved()]
             case commands.Train():
                 return self._population.submit(command)
         return []
 
-    def _open(self, command: commands.Open) -> Opened:
+    def _open(self, command: commands.Open) -> events.Opened:
         check_device(command.device)
         with loading_limit(MAKING_SECONDS):
             loaded = load_environment(command.environment)
@@ -217,11 +197,8 @@ class Worker:
             loaded = with_written_fitness(loaded, command.task, command.fitness, load)
         name, task = loaded.task(command.task)
         found = loaded.environment_class
-        opened = Opened(
-            description=describe(loaded, name),
-            gpus=gpus_for(found),
-            device_types=device_types(found),
-        )
+        shown, gpus = describe(loaded, name), gpus_for(found)
+        opened = events.Opened(description=shown, gpus=gpus, device_types=device_types(found))
         if command.rehearse:
             self._dry_runners_of(loaded, task, rehearsed=True)
         self._opened, self._device = (loaded, task), command.device
@@ -229,40 +206,41 @@ class Worker:
 
     def _dry_runners_of(
         self, loaded: LoadedEnvironment, task: Task, rehearsed: bool = False
-    ) -> tuple[ForkedDryRuns, Scorer]:
+    ) -> tuple[dry_run.ForkedDryRuns, Scorer]:
         if self._dry_runners is None:
             found = loaded.environment_class
             with environment_code(found, MAKING_SECONDS, "making the environment"):
-                environment = found.create(RECORDED_ENVIRONMENTS, "cpu", 0, task.options)
+                environment = found.create(dry_run.RECORDED_ENVIRONMENTS, "cpu", 0, task.options)
             try:
-                recorded = record_transitions(environment, found.all_variables())
+                recorded = dry_run.record_transitions(environment, found.all_variables())
                 if rehearsed:
-                    rehearse(environment, None if loaded.written is not None else task, recorded)
+                    dry_run.rehearse(
+                        environment, None if loaded.written is not None else task, recorded
+                    )
             finally:
                 environment.close()
             descriptors = self._channel.descriptors()
-            self._dry_runners = (
-                ForkedDryRuns(recorded, found, descriptors),
-                Scorer(found, self._scratch, descriptors),
-            )
+            scorer = Scorer(found, self._scratch, descriptors)
+            self._dry_runners = dry_run.ForkedDryRuns(recorded, found, descriptors), scorer
         return self._dry_runners
 
 
 # ── GPUs, for the driver, which imports no torch ──────────────────────────────────────────────────
 
 
-def find_gpus() -> Gpus:
+def find_gpus() -> events.Gpus:
     """Count GPUs, or say why there is none. Starts no CUDA: a process that used it may not fork."""
     if torch.version.cuda is None:
-        return Gpus(missing=f"torch {torch.__version__} is built without CUDA")
+        return events.Gpus(missing=f"torch {torch.__version__} is built without CUDA")
     if count := torch.cuda.device_count():
-        return Gpus(count=count)
+        return events.Gpus(count=count)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     missing = "no NVIDIA GPU or driver answers"
-    return Gpus(missing=missing if visible is None else f"CUDA_VISIBLE_DEVICES is {visible!r}")
+    missing = missing if visible is None else f"CUDA_VISIBLE_DEVICES is {visible!r}"
+    return events.Gpus(missing=missing)
 
 
-def gpus_for(environment: type[VecTask]) -> Gpus:
+def gpus_for(environment: type[VecTask]) -> events.Gpus:
     """Find GPUs for an environment; `missing` names modules that it needs on a GPU and lacks."""
     gpus, lacking = find_gpus(), _missing_modules(environment)
     if not (gpus.count and lacking and "cuda" in environment.device_types):
@@ -288,10 +266,8 @@ def check_device(device: str) -> None:
     gpus = find_gpus()
     kind, _, number = device.partition(":")
     if kind == "cuda" and int(number or 0) >= gpus.count:
-        raise EurekaError(
-            f"the worker was to run on {device!r}: {gpus.missing or f'torch finds {gpus.count}'}",
-            f"see what `{command_line('doctor')}` says of devices",
-        )
+        what = f"the worker was to run on {device!r}: {gpus.missing or f'torch finds {gpus.count}'}"
+        raise EurekaError(what, f"see what `{command_line('doctor')}` says of devices")
 
 
 def pack_kernels(folder: Path) -> bytes:

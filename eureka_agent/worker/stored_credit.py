@@ -71,8 +71,7 @@ class StoredCredit:
         return Credit(step=step, to_go=to_go, advantage=advantage, ranks=tuple(ranks.tolist()))
 
     def _parts(self, values: Floats) -> list[Floats]:
-        """Ranks within their policy of values, discounted returns to go, and these beyond the
-        usual, of the taken steps."""
+        """Ranks within their policy of values, returns to go, and these beyond the usual."""
         step = self._by_policy(values[self._taken])
         returns = discounted(values, self._lengths) * self._going_on
         to_go = self._by_policy(returns[self._taken])

@@ -7,29 +7,16 @@ from pathlib import Path
 
 from torch import Tensor
 
+from eureka_agent.boundary import events
 from eureka_agent.boundary.commands import Prepare, Train
-from eureka_agent.boundary.events import (
-    CurvePoints,
-    Event,
-    RungReached,
-    Saved,
-    Trained,
-    TrainingFailed,
-)
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import CurvePoint
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.task import Task
+from eureka_agent.training import trainer
 from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.policy import policy_bytes
-from eureka_agent.training.trainer import (
-    MemberAtRung,
-    MemberFailed,
-    MemberFinished,
-    MemberProgress,
-    Trainer,
-)
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
@@ -60,12 +47,9 @@ class TrainedPopulation:
         self._points: dict[str, list[CurvePoint]] = {}
         self._last_progress = self._last_snapshots = time.monotonic()
         self._files_made = 0
-        self._trainer = Trainer(
+        self._trainer = trainer.Trainer(
             lambda num_envs: loaded.make(task, num_envs, device=device),
-            task,
-            settings,
-            command.slots,
-            device,
+            *(task, settings, command.slots, device),
             iteration_limit=command.iteration_limit_s,
         )
 
@@ -73,16 +57,15 @@ class TrainedPopulation:
     def busy(self) -> bool:
         return self._trainer.busy
 
-    def submit(self, command: Train) -> list[TrainingFailed]:
+    def submit(self, command: Train) -> list[events.TrainingFailed]:
         """Queue a training; return a fault of its reward. Raises RunFolderError."""
 
-        def failed(code: str, reason: str) -> list[TrainingFailed]:
-            return [TrainingFailed(job=command.job, code=code, reason=reason, env_steps=0)]
+        def failed(code: str, reason: str) -> list[events.TrainingFailed]:
+            return [events.TrainingFailed(job=command.job, code=code, reason=reason, env_steps=0)]
 
         try:
-            reward = RemoteReward.on(
-                self._environment_class, self._nursery, command.reward, self._rows
-            )
+            asked = command.reward, self._rows
+            reward = RemoteReward.on(self._environment_class, self._nursery, *asked)
         except RewardLoadError as error:
             return failed("contract", error.message)
         except TimeLimitError as error:
@@ -95,9 +78,8 @@ class TrainedPopulation:
                     snapshot = load_snapshot(path)
                 finally:
                     path.unlink(missing_ok=True)
-            self._trainer.submit(
-                command.job, reward, command.seed, snapshot, command.rungs, command.curriculum
-            )
+            more = snapshot, command.rungs, command.curriculum
+            self._trainer.submit(command.job, reward, command.seed, *more)
         except BaseException:
             reward.close()
             raise
@@ -115,27 +97,27 @@ class TrainedPopulation:
         if reward is not None:
             reward.close()
 
-    def iterate(self) -> list[Event | File]:
+    def iterate(self) -> list[events.Event | File]:
         """Train one iteration of every member; give progress at most every `PROGRESS_SECONDS`."""
-        at_rungs: list[Event] = []
-        ended: list[Event] = []
+        at_rungs: list[events.Event] = []
+        ended: list[events.Event] = []
         files: list[File] = []
         for result in self._trainer.iterate():
-            if isinstance(result, MemberFinished | MemberFailed):
+            if isinstance(result, trainer.MemberFinished | trainer.MemberFailed):
                 self._end(result.job)
             match result:
-                case MemberProgress(job, point):
+                case trainer.MemberProgress(job, point):
                     self._points.setdefault(job, []).append(point)
-                case MemberFinished(job, outcome, policies):
+                case trainer.MemberFinished(job, outcome, policies):
                     names = {place: self._policy(each, files) for place, each in policies.items()}
-                    ended.append(Trained(job=job, outcome=outcome, policies=names))
-                case MemberAtRung(job, env_steps, policy):
+                    ended.append(events.Trained(job=job, outcome=outcome, policies=names))
+                case trainer.MemberAtRung(job, env_steps, policy):
                     name = self._policy(policy, files)
-                    at_rungs.append(RungReached(job=job, env_steps=env_steps, policy=name))
-                case MemberFailed(job, code, reason, env_steps):
-                    ended.append(
-                        TrainingFailed(job=job, code=code, reason=reason, env_steps=env_steps)
-                    )
+                    at_rungs.append(events.RungReached(job=job, env_steps=env_steps, policy=name))
+                case trainer.MemberFailed(job, code, reason, env_steps):
+                    end = {"code": code, "reason": reason, "env_steps": env_steps}
+                    failed = events.TrainingFailed(job=job, **end)
+                    ended.append(failed)
         due = time.monotonic() - self._last_snapshots >= self._snapshot_s
         saved = self._saved(files) if due else []
         # points of a training come before its end, and before a snapshot that counts them; its
@@ -144,7 +126,7 @@ class TrainedPopulation:
         progress = [self._progress()] if at_rungs or ended or saved or late else []
         return [*progress, *files, *at_rungs, *saved, *ended]
 
-    def save(self) -> list[Event | File]:
+    def save(self) -> list[events.Event | File]:
         """Save all running trainings, with the points that belong to their snapshots."""
         files: list[File] = []
         saved = self._saved(files)
@@ -159,23 +141,23 @@ class TrainedPopulation:
         files.append(File(name, content))
         return name
 
-    def _saved(self, files: list[File]) -> list[Saved]:
+    def _saved(self, files: list[File]) -> list[events.Saved]:
         """Save all running trainings; none where the environment is not restorable."""
         if not self._trainer.restorable:
             return []
         snapshots = {job: self._trainer.snapshot(job) for job in self._trainer.running()}
         self._last_snapshots = time.monotonic()
+        files_of = {
+            job: self._file("snapshot", snapshot_bytes(each), files)
+            for job, each in snapshots.items()
+        }
         return [
-            Saved(
-                job=job,
-                snapshot=self._file("snapshot", snapshot_bytes(snapshot), files),
-                iterations=snapshot.record.iterations,
-            )
-            for job, snapshot in snapshots.items()
+            events.Saved(job=job, snapshot=name, iterations=snapshots[job].record.iterations)
+            for job, name in files_of.items()
         ]
 
-    def _progress(self) -> CurvePoints:
+    def _progress(self) -> events.CurvePoints:
         points = {job: tuple(points) for job, points in self._points.items()}
         self._points.clear()
         self._last_progress = time.monotonic()
-        return CurvePoints(points=points, timers=dict(self._trainer.timers))
+        return events.CurvePoints(points=points, timers=dict(self._trainer.timers))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from types import ModuleType
 
 import pytest
 import torch
 
-from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
+from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.vec_task import VecTask
 
 Make = Callable[..., VecTask]
@@ -29,13 +27,3 @@ def make() -> Make:
         return loaded.make(loaded.task(task)[1], num_envs, seed=seed)
 
     return made
-
-
-def module_of(environment: VecTask | LoadedEnvironment) -> ModuleType:
-    """The `env.py` behind an environment."""
-    cls = (
-        environment.environment_class
-        if isinstance(environment, LoadedEnvironment)
-        else type(environment)
-    )
-    return sys.modules[cls.__module__]

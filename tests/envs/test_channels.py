@@ -3,8 +3,6 @@ and physics."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 
@@ -69,16 +67,3 @@ def test_every_number_is_named_and_is_the_quantity_that_it_says(name: str) -> No
             torch.testing.assert_close(command, told, rtol=1e-4, atol=1e-4)
         environment.reset_done()
     assert len(compared) == COUNTERPARTS[name]
-
-
-def test_a_quadcopters_own_frame() -> None:
-    environment: Any = load_environment("quadcopter").environment_class(1)
-    # turned by a quarter to the left (yaw): its x axis is the world's y, its y axis the world's -x
-    half = 0.5**0.5
-    environment.orientation[:, 0] = torch.tensor([half, 0.0, 0.0, half])
-    environment.goal[:, 0] = torch.tensor([1.0, 2.0, 3.0])
-    environment.velocity[:, 0] = torch.tensor([4.0, 6.0, 8.0])
-    environment.compute_observations()
-    first = environment.obs_buf[0, :9].tolist()
-    # goal_error_b, then velocity_b times 0.5, then world_up_b
-    assert first == pytest.approx([2.0, -1.0, 3.0, 3.0, -2.0, 4.0, 0.0, 0.0, 1.0], abs=1e-6)

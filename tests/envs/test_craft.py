@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from by_hand import rewarded
 
 from eureka_agent.simulation.loading import load_environment
 
@@ -61,11 +60,6 @@ def kind_at(environment: Any, column: int, row: int) -> int:
     return int(environment.cells[0, cell(environment, column, row)])
 
 
-def put_creature(environment: Any, slot: int, column: int, row: int, health: float) -> None:
-    environment.creature_cells[0, slot] = cell(environment, column, row)
-    environment.creature_health[0, slot] = health
-
-
 def act(environment: Any, *choices: int) -> dict[str, Any]:
     """Variables after the choices; without resets."""
     transition = None
@@ -109,26 +103,6 @@ def test_from_a_tree_to_a_stone() -> None:
     assert (variables["stone_carried"], variables["stones_mined"]) == (1.0, 1.0)
     assert kind_at(environment, 17, 16) == PATH
     assert carried(environment) == {"wood_pickaxe": 1, "stone": 1}
-
-
-@pytest.mark.parametrize(
-    ("kind", "tool", "item"),
-    [
-        (STONE, "wood_pickaxe", "stone"),
-        (COAL, "wood_pickaxe", "coal"),
-        (IRON, "stone_pickaxe", "iron"),
-        (DIAMOND, "iron_pickaxe", "diamond"),
-    ],
-)
-def test_each_ore_needs_its_pickaxe(kind: int, tool: str, item: str) -> None:
-    pickaxes = ("wood_pickaxe", "stone_pickaxe", "iron_pickaxe")
-    for carrying in ({}, *({each: 1} for each in pickaxes)):
-        environment = meadow(carrying)
-        put(environment, 16, 15, kind)
-        act(environment, DO)
-        works = tool in carrying
-        assert carried(environment) == {**carrying, **({item: 1} if works else {})}
-        assert kind_at(environment, 16, 15) == (PATH if works else kind)
 
 
 @pytest.mark.parametrize(
@@ -197,92 +171,6 @@ def test_blocks_are_placed_where_they_may_be() -> None:
     assert kind_at(environment, 16, 15) == GRASS
 
 
-def test_no_more_than_nine_are_carried() -> None:
-    environment = meadow({"wood": 9})
-    put(environment, 16, 15, TREE)
-    assert act(environment, DO)["wood_carried"] == 9.0
-
-
-def test_the_agent_turns_and_walks_on_free_cells() -> None:
-    environment = meadow()
-    for column, kind in ((15, WATER), (17, SAND)):
-        put(environment, column, 16, kind)
-    variables = act(environment, LEFT)
-    assert variables["agent_position"] == [16.0, 16.0]
-    assert (variables["agent_direction"], variables["facing_water"]) == ([-1.0, 0.0], 1.0)
-    assert variables["facing_blocked"] == 1.0
-    assert act(environment, RIGHT)["agent_position"] == [17.0, 16.0]
-    # 17 more steps end at the world's edge, column 31
-    variables = act(environment, *[RIGHT] * 17)
-    assert variables["agent_position"] == [31.0, 16.0]
-    assert variables["facing_blocked"] == 1.0
-    window = variables["agent_position_window"]
-    # eight values, the last ones at the edge: 14 steps from 17 to 31 and three against the edge
-    assert [place[0] for place in window] == [27.0, 28.0, 29.0, 30.0, 31.0, 31.0, 31.0, 31.0]
-
-
-def test_lava_kills_and_a_stone_on_it_does_not() -> None:
-    environment = meadow({"stone": 1})
-    put(environment, 16, 15, LAVA)
-    environment.compute_observations()
-    before = environment.read_variables()
-    assert (float(before["lava_ahead"]), float(before["lava_beside"])) == (1.0, 1.0)
-    assert environment.compute_termination()["fell_into_lava"].tolist() == [False]
-    variables = act(environment, UP)
-    assert (variables["health"], variables["terminated"]) == (0.0, 1.0)
-    ends = environment.compute_termination()
-    assert ends["fell_into_lava"].tolist() == [True]
-    assert ends["died"].tolist() == [False]
-    environment = meadow({"stone": 1})
-    put(environment, 16, 15, LAVA)
-    variables = act(environment, PLACE_STONE, UP)
-    assert (variables["health"], variables["terminated"]) == (9.0, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("carrying", "hits"),
-    [({}, 3), ({"wood_sword": 1}, 2), ({"stone_sword": 1}, 1), ({"iron_sword": 1}, 1)],
-)
-def test_a_cow_is_eaten_after_its_hits(carrying: dict[str, int], hits: int) -> None:
-    environment = meadow(carrying, goal="cow")
-    environment.levels[0, 1] = 2.0
-    put_creature(environment, 0, 16, 15, 3.0)
-    for column, row in ((15, 15), (17, 15), (16, 14)):
-        put(environment, column, row, STONE)  # it cannot leave
-    for number in range(1, hits):
-        variables = act(environment, DO)
-        assert (variables["cow_hits"], variables["succeeded"]) == (float(number), 0.0)
-        assert variables["facing_cow"] == 1.0
-    variables = act(environment, DO)
-    assert (variables["cows_eaten"], variables["food"], variables["succeeded"]) == (1.0, 8.0, 1.0)
-    assert (variables["facing_cow"], variables["cow_seen"]) == (0.0, 0.0)
-
-
-def test_zombies_bite_and_skeletons_shoot() -> None:
-    environment = meadow(monsters=True)
-    put_creature(environment, 3, 16, 15, 5.0)
-    health = [act(environment, NOTHING)["health"] for _ in range(7)]
-    # a bite, then a pause of 5 steps; a zombie that moved off comes back later
-    assert health[:5] == [7.0] * 5
-    assert min(health) >= 5.0
-    # asleep a bite takes 7 and wakes
-    environment = meadow(monsters=True)
-    environment.levels[0, 3] = 1.0
-    environment.sleeps[0] = True
-    put_creature(environment, 3, 16, 15, 5.0)
-    variables = act(environment, NOTHING)
-    assert (variables["health"], variables["asleep"]) == (2.0, 0.0)
-    # a skeleton four cells above shoots down; its arrow arrives after four steps
-    environment = meadow(monsters=True)
-    for column in (15, 17):
-        for row in range(11, 17):
-            put(environment, column, row, STONE)
-    put_creature(environment, 6, 16, 12, 3.0)
-    environment.creature_cooldown[0, 6] = 0.0
-    health = [act(environment, NOTHING)["health"] for _ in range(4)]
-    assert health == [9.0, 9.0, 9.0, 7.0]
-
-
 def test_needs_fall_and_are_met() -> None:
     environment = meadow()
     levels = ("health", "food", "drink", "energy")
@@ -325,20 +213,9 @@ def nearest_by_search(cells: np.ndarray, column: int, row: int, kind: int) -> li
 
 
 def test_the_nearest_of_each_kind_is_found_as_by_a_search() -> None:
-    kinds = {
-        "tree": TREE,
-        "water": WATER,
-        "stone": STONE,
-        "coal": COAL,
-        "iron": IRON,
-        "diamond": DIAMOND,
-        "lava": LAVA,
-        "table": TABLE,
-        "furnace": FURNACE,
-        "cow": 20,
-        "zombie": 21,
-        "skeleton": 22,
-    }
+    kinds = {"tree": TREE, "water": WATER, "stone": STONE, "coal": COAL, "iron": IRON}
+    kinds |= {"diamond": DIAMOND, "lava": LAVA, "table": TABLE, "furnace": FURNACE}
+    kinds |= {"cow": 20, "zombie": 21, "skeleton": 22}
     rows = 40
     environment = made(rows)
     generator = torch.Generator().manual_seed(5)
@@ -387,21 +264,6 @@ def check_nearest(
     assert variables[f"{kind}_offset"][number].tolist() == (found or [0, 0]), kind
     distance = 8 if found is None else sum(map(abs, found))
     assert variables[f"{kind}_distance"][number] == distance
-
-
-def test_cells_are_seen_once() -> None:
-    environment = meadow()
-    environment.seen.zero_()
-    environment._look()
-    # a column of 7 on each side, a row of 9 above and below
-    variables = act(environment, RIGHT)
-    assert (variables["new_cells_seen"], variables["cells_seen"]) == (7.0, 70.0)
-    assert variables["unseen_edges"] == [0.0, 7.0, 9.0, 9.0]
-    assert act(environment, LEFT)["new_cells_seen"] == 0.0
-    assert act(environment, UP)["new_cells_seen"] == 9.0
-    assert act(environment, *[UP] * 14)["agent_position"] == [16.0, 1.0]
-    # rows above the world do not count
-    assert act(environment, UP)["new_cells_seen"] == 0.0
 
 
 # ── rows and worlds ───────────────────────────────────────────────────────────────────────────────
@@ -466,58 +328,7 @@ def test_worlds_have_all_that_crafter_has() -> None:
     assert torch.isin(cells[:, 31:34, 31:34], torch.tensor([GRASS, SAND, TREE])).all()
 
 
-def test_starts_are_as_their_names_say() -> None:
-    def variables(start: str) -> dict[str, Tensor]:
-        return dict(made(200, start=start).read_variables())
-
-    away = variables("away_from_trees")
-    # a small world may have no such cell
-    assert float(away["tree_seen"].mean()) < 0.02
-    assert (away["cells_seen"] <= 63.0).all()
-    lava = variables("by_lava")
-    assert (lava["lava_beside"] == 0.0).all()
-    assert float(lava["lava_seen"].mean()) > 0.9
-    assert float(variables("by_trees_and_rock")["tree_seen"].mean()) > 0.95
-    assert float(variables("by_iron")["iron_seen"].mean()) > 0.5
-    assert float(variables("by_diamond")["diamond_seen"].mean()) > 0.3
-    positions = variables("meadow")["agent_position"]
-    assert (positions == 16.0).all()
-
-
-def test_unknown_options_are_named() -> None:
-    for option, value in (("size", 40), ("start", "sea"), ("goal", "gold")):
-        with pytest.raises(ValueError, match=f"{option} is {value!r}, expected one of"):
-            made(**{option: value})
-    with pytest.raises(ValueError, match="carrying is 'gold'"):
-        made(carrying={"gold": 1})
-
-
 # ── rewards ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def rewarded(environment: Any, task: str, choices: list[int]) -> list[dict[str, float]]:
-    """Components of a task's human reward in each step."""
-    loaded = load_environment("craft")
-    source = loaded.reward_source(loaded.task(task)[1], "human")
-    assert source is not None
-    names: dict[str, Any] = {}
-    exec(compile(source, "human", "exec"), names)
-    reward = names["compute_reward"]
-    found = []
-    before = {name: value.clone() for name, value in environment.read_variables().items()}
-    for choice in choices:
-        now = environment.advance(torch.tensor([[float(choice)]])).variables
-        known: dict[str, Tensor] = {
-            **now,
-            **{f"previous_{name}": value for name, value in before.items()},
-        }
-        total, parts = reward(
-            **{name: known[name] for name in inspect.signature(reward).parameters}
-        )
-        assert float(total) == pytest.approx(sum(float(part) for part in parts.values()))
-        found.append({name: float(part) for name, part in parts.items()})
-        before = {name: value.clone() for name, value in now.items()}
-    return found
 
 
 def test_the_way_to_a_tree_is_paid_and_taken_back() -> None:
@@ -526,7 +337,7 @@ def test_the_way_to_a_tree_is_paid_and_taken_back() -> None:
     environment.compute_observations()
     environment.seen.fill_(True)
     # from 2 cells to 3, back, and on to 1, where it is faced
-    parts = rewarded(environment, "find_tree", [DOWN, UP, UP])
+    parts = rewarded(environment, "craft", "find_tree", [DOWN, UP, UP])
     assert [each["way"] for each in parts] == pytest.approx([-0.04, 0.04, 0.04])
     assert [each["exploration"] for each in parts] == [0.0] * 3
     # three steps of 300
@@ -538,18 +349,9 @@ def test_subgoals_of_a_stone_are_paid_once() -> None:
     put(environment, 16, 17, STONE)
     environment.compute_observations()
     parts = rewarded(
-        environment, "collect_stone", [PLACE_TABLE, WOOD_PICKAXE, WOOD_SWORD, DOWN, DO]
+        environment, "craft", "collect_stone", [PLACE_TABLE, WOOD_PICKAXE, WOOD_SWORD, DOWN, DO]
     )
     assert [each["table"] for each in parts] == pytest.approx([0.2, 0.0, 0.0, 0.0, 0.0])
     assert [each["pickaxe"] for each in parts] == pytest.approx([0.0, 0.4, 0.0, 0.0, 0.0])
     assert [each["way"] for each in parts] == pytest.approx([0.0] * 5)
     assert parts[-1]["stone"] == pytest.approx(1.0 - 0.9 * 5 / 300)
-
-
-def test_death_in_lava_is_charged() -> None:
-    environment = meadow()
-    put(environment, 16, 15, LAVA)
-    environment.compute_observations()
-    parts = rewarded(environment, "keep_off_lava", [NOTHING, UP])
-    assert [each["lava"] for each in parts] == pytest.approx([-0.01, 0.0])
-    assert [each["death"] for each in parts] == pytest.approx([0.0, -2.0])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from by_hand import rewarded
 
 from eureka_agent.simulation.loading import load_environment
 
@@ -109,32 +108,6 @@ def test_every_cell_is_minigrids_after_every_step(size: int) -> None:
     assert len(playing) <= rows // 2
 
 
-def test_start_states_are_minigrids() -> None:
-    minigrid_envs = pytest.importorskip("minigrid.envs.doorkey")
-    theirs = minigrid_envs.DoorKeyEnv(size=6)
-    drawn = []
-    for seed in range(600):
-        theirs.reset(seed=seed)
-        cells = {cell.type: place for place, cell in enumerate(theirs.grid.grid) if cell}
-        places = [cells["key"], cells["door"]]
-        coordinates = [coordinate for place in places for coordinate in (place % 6, place // 6)]
-        drawn.append([*coordinates, *theirs.agent_pos, theirs.agent_dir])
-    expected = np.array(drawn, dtype=float)
-    environment = sized(6000, 6)
-    variables = environment.read_variables()
-    names = ("key_position", "door_position", "agent_position")
-    found = torch.cat(
-        [*(variables[name] for name in names), environment.direction[:, None]], dim=-1
-    ).numpy()
-    assert found.min(axis=0) == pytest.approx(expected.min(axis=0))
-    assert found.max(axis=0) == pytest.approx(expected.max(axis=0))
-    # means within four standard errors of theirs
-    assert found.mean(axis=0) == pytest.approx(
-        expected.mean(axis=0), abs=4.0 * float(expected.std(axis=0).max()) / 600**0.5
-    )
-    assert not (environment.key == environment.agent).any()
-
-
 def placed(agent: tuple[int, int], direction: int, key: tuple[int, int]) -> Any:
     """6 × 6 cells with the wall in column 3 and the door in row 2."""
     environment = sized(1, 6)
@@ -158,41 +131,16 @@ def test_offsets_are_those_that_the_agent_sees() -> None:
     assert variables["goal_position"].tolist() == [[4.0, 4.0]]
 
 
-def rewarded(environment: Any, choices: list[int]) -> list[dict[str, float]]:
-    """Components of the human reward in each step."""
-    loaded = load_environment("doorkey")
-    source = loaded.reward_source(loaded.task(None)[1], "human")
-    assert source is not None
-    names: dict[str, Any] = {}
-    exec(compile(source, "human", "exec"), names)
-    reward = names["compute_reward"]
-    found = []
-    before = {name: value.clone() for name, value in environment.read_variables().items()}
-    for choice in choices:
-        now = environment.advance(torch.tensor([[float(choice)]])).variables
-        known: dict[str, Tensor] = {
-            **now,
-            **{f"previous_{name}": value for name, value in before.items()},
-        }
-        total, parts = reward(
-            **{name: known[name] for name in inspect.signature(reward).parameters}
-        )
-        assert float(total) == pytest.approx(sum(float(part) for part in parts.values()))
-        found.append({name: float(part) for name, part in parts.items()})
-        before = {name: value.clone() for name, value in now.items()}
-    return found
-
-
 def test_the_human_reward_pays_for_subgoals_once() -> None:
     # key in front, door two cells ahead of the key: take it, drop it, take it again
     environment = placed((1, 2), 0, (2, 2))
-    parts = rewarded(environment, [PICK_UP, DROP, PICK_UP, FORWARD, TOGGLE])
+    parts = rewarded(environment, "doorkey", None, [PICK_UP, DROP, PICK_UP, FORWARD, TOGGLE])
     assert [each["key"] for each in parts] == pytest.approx([0.2, -0.2, 0.2, 0.0, 0.0])
     assert [each["door"] for each in parts] == pytest.approx([0.0, 0.0, 0.0, 0.0, 0.2])
     # the way by the key is as long as the way that is left with it: only the step forward counts
     assert [each["way"] for each in parts] == pytest.approx([0.0, 0.0, 0.0, 0.02, 0.0])
     # two cells through the door, then down twice: 4 cells, with a turn to the right between them
-    parts = rewarded(environment, [FORWARD, FORWARD, 1, FORWARD, FORWARD])
+    parts = rewarded(environment, "doorkey", None, [FORWARD, FORWARD, 1, FORWARD, FORWARD])
     assert [each["way"] for each in parts] == pytest.approx([0.02, 0.02, 0.0, 0.02, 0.02])
     # ten steps of 360
     assert parts[-1]["goal"] == pytest.approx(1.0 - 0.9 * 10 / 360)

@@ -6,22 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import mujoco
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
-
-from eureka_agent.simulation.loading import load_environment
+from by_hand import fitness_of
 
 Make = Callable[..., Any]
 TURN = 2.0 * math.pi
-
-
-def fitness_of(name: str, task: str, values: dict[str, Tensor]) -> Tensor:
-    fitness = load_environment(name).task(task)[1].fitness
-    names = fitness.__code__.co_varnames[: fitness.__code__.co_argcount]
-    return fitness(**{each: values[each] for each in names})
 
 
 # ── flips ─────────────────────────────────────────────────────────────────────────────────────────
@@ -80,25 +71,6 @@ def test_no_flip_for_rocking_rolling_or_a_fall(make: Make) -> None:
     assert landed(environment, undone) == (0.0, 0.0)
 
 
-def test_fitness_is_the_flips_of_its_own_direction() -> None:
-    values = {
-        "front_flips": torch.tensor([2.0, 0.0]),
-        "previous_front_flips": torch.tensor([1.0, 0.0]),
-        "back_flips": torch.tensor([0.0, 1.0]),
-        "previous_back_flips": torch.tensor([0.0, 0.0]),
-    }
-    assert fitness_of("hopper", "front_flip", values).tolist() == [1.0, 0.0]
-    assert fitness_of("hopper", "back_flip", values).tolist() == [0.0, 1.0]
-
-
-def test_flips_and_pitch_begin_anew_with_an_episode(make: Make) -> None:
-    environment = make("hopper", 2, task="front_flip")
-    landed(environment, [STANDING, *flight(0.0, 1.0), (1.25, 1.0, True)])
-    environment.reset_rows(torch.tensor([0]))
-    assert environment.read_variables()["front_flips"].tolist() == [0.0, 1.0]
-    assert environment.flip_start.tolist() == pytest.approx([0.0, TURN])
-
-
 def test_a_hopper_upside_down_goes_on_only_in_the_flips(make: Make) -> None:
     for task, ends in (("run", True), ("front_flip", False), ("back_flip", False)):
         environment = make("hopper", 1, task=task)
@@ -113,23 +85,6 @@ def test_a_hopper_upside_down_goes_on_only_in_the_flips(make: Make) -> None:
     for height, ends in ((0.3, True), (0.4, False)):
         environment.joint_positions[0, 1] = height
         assert environment.compute_termination()["torso_too_low"].tolist() == [ends]
-
-
-def test_body_clearance_is_that_of_the_lowest_end_of_torso_and_thigh(make: Make) -> None:
-    environment = make("hopper", 1, task="front_flip")
-    data = mujoco.MjData(environment.model)
-    generator = torch.Generator().manual_seed(0)
-    for _ in range(60):
-        values = environment.advance(torch.randn(1, 3, generator=generator)).variables
-        data.qpos[:] = environment.qpos[0].numpy()
-        mujoco.mj_forward(environment.model, data)
-        ends = [
-            data.geom(name).xpos[2]
-            + sign * data.geom(name).xmat[8] * environment.model.geom(name).size[1]
-            for name in ("torso", "thigh")
-            for sign in (-1.0, 1.0)
-        ]
-        assert float(values["body_clearance"][0]) == pytest.approx(min(ends) - 0.05, abs=1e-5)
 
 
 # ── poses of the ant ──────────────────────────────────────────────────────────────────────────────
@@ -171,22 +126,6 @@ def test_no_wave_while_another_foot_is_up_or_the_torso_leans(make: Make) -> None
     assert environment.waves.tolist() == [0.0, 0.0]
 
 
-def test_feet_are_where_mujoco_has_them_and_waves_begin_anew(make: Make) -> None:
-    environment = make("ant", 2, task="wave_leg")
-    values = environment.advance(torch.ones(2, 8)).variables
-    data = mujoco.MjData(environment.model)
-    data.qpos[:] = environment.qpos[1].numpy()
-    mujoco.mj_forward(environment.model, data)
-    for foot, leg in enumerate(("front_left", "back_left", "back_right", "front_right")):
-        assert values["foot_positions_w"][1, foot].tolist() == pytest.approx(
-            data.site(f"{leg}_foot").xpos.tolist(), abs=1e-5
-        )
-    waves(environment, [DOWN, UP, DOWN, UP])
-    environment.reset_rows(torch.tensor([1]))
-    assert environment.waves.tolist() == [1.0, 0.0]
-    assert environment.is_raised.tolist() == [True, False]
-
-
 @pytest.mark.parametrize(
     ("changed", "seconds"),
     [
@@ -207,24 +146,3 @@ def test_lying_is_low_level_and_still(changed: dict[str, Any], seconds: float) -
     }
     values = {name: torch.tensor([value]) for name, value in {**lying, **changed}.items()}
     assert fitness_of("ant", "lie_down", values).tolist() == pytest.approx([seconds])
-
-
-def test_an_ant_on_stretched_legs_is_low_enough(make: Make) -> None:
-    environment = make("ant", 1, task="lie_down")
-    # knees at their lower limit, 30 degrees
-    environment.qpos[0, 2] = 0.38
-    environment.qpos[0, 8::2] = math.radians(31.0)
-    environment.qvel[0] = 0.0
-    actions = torch.tensor([[0.0, -0.1] * 4])
-    for _ in range(60):
-        values = environment.advance(actions).variables
-    assert float(values["torso_height"][0]) == pytest.approx(0.363, abs=0.01)
-    assert fitness_of("ant", "lie_down", values).tolist() == pytest.approx([0.016], rel=0.02)
-
-
-def test_an_ant_may_lie_only_where_the_task_lets_it(make: Make) -> None:
-    for task, ends in (("run", True), ("wave_leg", True), ("lie_down", False)):
-        environment = make("ant", 1, task=task)
-        environment.joint_positions[0, 2] = 0.25
-        assert environment.compute_termination()["torso_too_low"].tolist() == [ends]
-        assert ("never" in environment.termination_conditions["torso_too_low"]) == (not ends)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from by_hand import compute_reward
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
@@ -38,21 +39,12 @@ def at_recorded_starts(task: str, episodes: dict[str, np.ndarray]) -> Any:
     return environment
 
 
-def reward_function(task: str) -> Any:
-    loaded = load_environment("metaworld")
-    source = loaded.reward_source(loaded.task(task)[1], "human")
-    assert source is not None
-    names: dict[str, Any] = {}
-    exec(compile(source, task, "exec"), names)
-    return names["compute_reward"]
-
-
 def played(task: str) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """What our environment and reward make of the recorded actions, and the recordings. Shapes:
     (episodes, steps, …)."""
     episodes = recorded(task)
     environment = at_recorded_starts(task, episodes)
-    reward = reward_function(task)
+    reward = compute_reward("metaworld", task)
     arguments = inspect.signature(reward).parameters
     found: dict[str, list[Tensor]] = {name: [] for name in ("hand", "joint", "reward", "success")}
     for step in range(episodes["actions"].shape[1]):
@@ -80,12 +72,6 @@ def test_moves_scores_and_succeeds_as_metaworld_does(task: str) -> None:
     near = (hand < 1e-3) & (joint < 2e-3)
     assert near.sum() > 20
     assert np.median(reward[near]) < 5e-3  # of 10 at most
-
-
-def test_scripted_episodes_succeed_and_random_ones_do_not() -> None:
-    """The recordings have both, so that equal success says something."""
-    successes = np.array([recorded(task)["success"].max(axis=1) for task in TASKS])
-    assert successes.tolist() == [[1.0, 1.0, 0.0]] * 10
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -125,9 +111,3 @@ def test_without_the_package_one_line_says_how_to_get_it(monkeypatch: pytest.Mon
     monkeypatch.setitem(assets, "distribution", lambda name: Older())
     with pytest.raises(EnvironmentLoadError, match=r"metaworld 3.0.0 is installed, expected 3.1.1"):
         loaded.make(loaded.task(None)[1], 1)
-
-
-def test_an_unknown_task_is_refused() -> None:
-    cls = load_environment("metaworld").environment_class
-    with pytest.raises(EnvironmentLoadError, match="MetaWorld's task 'assembly' is not among"):
-        cls.create(1, "cpu", 0, {"task": "assembly"})

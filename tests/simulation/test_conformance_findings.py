@@ -3,7 +3,6 @@ state, metrics that tell nothing, endless loops."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -37,21 +36,10 @@ def test_nothing_is_found_in_a_whole_environment(tmp_path: Path) -> None:
     assert check(write_lift(tmp_path / "lift", rewards=BASELINES)) == {}
 
 
-RESET_HOOK = "    def reset_idx("
-PARAMETER = (
-    "    from eureka_agent.task import Parameter\n"
-    "    parameters = (Parameter('load', '1', 1.0, {}, 2.0, 'factor'),)"
-)
-
 FOUND = table(r"""
 a misspelt hook | names | error | Lift has 'compute_terminations', which overrides nothing | def compute_termination( | def compute_terminations(
 a column never written | observation columns | error | never written: columns 2, 3 | num_observations = 2 | num_observations = 4
 a column that is always the same | moving observations | warning | column 1 always 0.5 in | self.obs_buf[:, 1] = self.velocity | self.obs_buf[:, 1] = 0.5
-an action that is observed alone | moving actions | warning | the action in column 1 changes nothing in 120 steps | num_actions = 1 | num_actions = 2 | self.obs_buf[:, 1] = self.velocity | self.obs_buf[:, 1] = self.actions[:, 1]
-a named action that nothing reads | moving actions | warning | the action 'fan' changes nothing in 120 steps | num_actions = 1 | num_actions = 2\n    action_channels = (Channel('lift'), Channel('fan')) | import Variable | import Channel, Variable
-a number that counts steps | state in tensors | warning | self.seconds (float): not saved with a row |         self.velocity = torch.zeros(num_envs)\n |         self.velocity = torch.zeros(num_envs)\n        self.seconds = 0.0\n |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.seconds += 0.1\n
-a dictionary of tensors | state in tensors | warning | self.last (dict) |         self.velocity = torch.zeros(num_envs)\n |         self.velocity = torch.zeros(num_envs)\n        self.last = {}\n |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.last['height'] = self.height.clone()\n
-physics that MuJoCo gives up | stable physics | warning | the episodes end by 'unstable_physics' | hit_the_roof | unstable_physics | self.height > 5.0 | self.height > 0.9
 a velocity that is not reset | episodes begin anew | error | what an episode leaves in self.velocity is there in the next |         self.velocity[env_ids] = 0.0\n | ∅
 a timer that is not reset, and that these episodes never start | episodes begin anew | error | what an episode leaves in self.waited is there in the next: height is |         self.velocity = torch.zeros(num_envs)\n |         self.velocity = torch.zeros(num_envs)\n        self.waited = torch.zeros(num_envs)\n |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.waited = torch.where(self.height > 4.9, self.waited + 0.1, 0.0)\n | "height": self.height, | "height": self.height + self.waited,
 physics that explode | finite under random actions | error | the physics explodes |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.velocity = 2.0 * self.velocity\n | self.height > 5.0 | self.height > 1e30
@@ -71,19 +59,6 @@ def test_a_fault_is_found(tmp_path: Path, fault: str) -> None:
     assert actual in found[name].actual
     assert found[name].hint
     assert found[name].passed == (severity == "warning")
-
-
-def test_a_hook_s_namesake_that_something_calls_is_left_alone(tmp_path: Path) -> None:
-    helper = (
-        '        return {"hit_the_roof": self.compute_terminations()}\n\n    def'
-        " compute_terminations(self):\n        return self.height > 5.0\n"
-    )
-    folder = write_lift(
-        tmp_path / "lift",
-        ('        return {"hit_the_roof": self.height > 5.0}\n', helper),
-        rewards=BASELINES,
-    )
-    assert check(folder) == {}
 
 
 @pytest.mark.parametrize(
@@ -118,16 +93,11 @@ def test_an_error_that_every_check_runs_into_is_told_once(tmp_path: Path) -> Non
     assert told.actual.endswith("RuntimeError: no table")
 
 
-def test_baselines_that_are_missing_or_use_numpy_are_said(tmp_path: Path) -> None:
-    source = (
-        "import numpy as np\n\n\ndef compute_reward(height):\n    return height * np.float32(1.0),"
-        ' {"height": height}\n'
-    )
-    found = check(write_lift(tmp_path / "lift", rewards={"human": source}))
-    assert list(found) == ["baselines", "torch alone"]
+def test_a_missing_baseline_is_said(tmp_path: Path) -> None:
+    found = check(write_lift(tmp_path / "lift", rewards={"human": REWARD}))
+    assert list(found) == ["baselines"]
     assert found["baselines"].expected == "a sparse reward"
     assert "write rewards/sparse.py" in found["baselines"].hint
-    assert found["torch alone"].actual.startswith("rewards/human.py, line 1, uses numpy")
 
 
 @pytest.mark.parametrize(
@@ -170,23 +140,3 @@ def test_every_task_is_checked_and_an_environment_once_for_each_set_up(tmp_path:
     assert [task for task, name in begun if name == "resets"] == ["again"]
     assert [task for task, name in begun if name == "fitness"] == ["again", "down", "up"]
     assert {each.task for each in check_environment(str(folder), "up", rollout_s=0.1)} == {"", "up"}
-
-
-def test_the_rate_of_a_training_is_told(tmp_path: Path) -> None:
-    results = check_environment(
-        str(write_lift(tmp_path / "lift", rewards=BASELINES)), rollout_s=0.1
-    )
-    (said,) = (result.actual for result in results if result.name == "a brief training")
-    found = re.search(
-        r"; ([\d,]+) env steps/s of one training on one core, .* the task's 200,000 env steps take"
-        r" about ([\d.]+) (s|min)",
-        said,
-    )
-    assert found is not None
-    rate, count, unit = (
-        int(found[1].replace(",", "")),
-        float(found[2]),
-        {"s": 1, "min": 60}[found[3]],
-    )
-    # two digits of the rate, and whole seconds or minutes
-    assert 200_000 / rate == pytest.approx(count * unit, rel=0.06, abs=0.51 * unit)

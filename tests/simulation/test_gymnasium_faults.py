@@ -11,12 +11,9 @@ import torch
 from faulty_environments import grouped, line_of, table
 
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
-from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import describe, load_environment
 from eureka_agent.training.conformance import CheckResult, check_environment
 from eureka_agent.training.environment_faults import loading_limit
-from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer
 
 SLIDER = '''
 import gymnasium
@@ -50,12 +47,7 @@ def make():
     """A slider on a rail."""
     return Slider()
 '''
-SMALL = TrainingSettings(
-    env_steps=4 * 128, num_envs=16, horizon=8, hidden_sizes=(16, 16), epochs=2, minibatches=2
-)
-PLACE = "def compute_reward(place):\n    return place[:, 0], {'place': place[:, 0]}\n"
 STEP, RESET, LATE = "    def step(self", "    def reset(self", "        pass\n"
-SEEDED = "super().reset(seed=seed)"
 STEP_RETURN, RESET_RETURN = (
     "return observation, reward, False, False, info",
     'return self.look(), {"distance": abs(self.x)}',
@@ -82,11 +74,8 @@ def check(folder: Path, limit_s: float = 60.0) -> list[CheckResult]:
 
 WRONG = table(r"""
 four values | return observation, reward, False, False, info | return observation, reward, False, info |     def step(self | step returned 4 values, expected 5
-no info | return self.look(), {"distance": abs(self.x)} | return self.look() |     def reset(self | reset returned a dict, expected 2 values: observation, info
 reward None | return observation, reward, False, False, info | return observation, None, False, False, info |     def step(self | step gave None as reward
-terminated a list | return observation, reward, False, False, info | return observation, reward, [], False, info |     def step(self | gave a list as terminated
 a shape | np.array([self.x, 0.0], np.float32) | np.zeros(3, np.float32) |     def reset(self | reset gave an observation that is not in its observation_space: it has 4 numbers, and the space 3
-an entry | , "load": np.float32(1.0) | ∅ |     def reset(self | KeyError: 'load'
 """)
 
 
@@ -115,19 +104,12 @@ def test_a_result_of_another_form_is_said_of_who_wrote_it(
     )
 
 
-WRAPPED = (
-    "def make()",
-    "class Plain(gymnasium.Wrapper):\n    def reset(self):\n        return self.env.reset()\n\n\ndef make()",
-)
 NOT_CALLABLE = table(r"""
-reset |     def reset(self | Slider.reset cannot be called as Gymnasium calls it: Slider.reset() got an unexpected keyword argument 'seed' | write `def reset(self, *, seed=None, options=None)` |     def reset(self, *, seed=None, options=None) |     def reset(self) | super().reset(seed=seed) | super().reset()
 a wrapper's reset | def reset(self): | Plain.reset cannot be called | and pass both on to self.env | def make() | class Plain(gymnasium.Wrapper):\n    def reset(self):\n        return self.env.reset()\n\n\ndef make() | return Slider() | return Plain(Slider())
 step |     def step(self | Slider.step cannot be called as Gymnasium calls it: Slider.step() missing 1 required positional argument: 'dt' | write `def step(self, action)` |     def step(self, action) |     def step(self, action, dt)
 no space | class Slider | Slider has no observation_space | set self.observation_space |     observation_space = |     space =
 no instance | def make() | returned the class Slider, expected a gymnasium.Env | one instance of a subclass of gymnasium.Env | return Slider() | return Slider
-a file elsewhere | open( | FileNotFoundError | pathlib.Path(__file__).parent | return Slider() | open('rail.csv')
 actions that it does not take |         assert abs | AssertionError: [ | every action of its action_space |         pass\n |         assert abs(action[0]) < 0.9, action\n
-actions of parts | class Slider | the action space Tuple(Discrete(2)), expected Box | with its actions wrapped | spaces.Box(-1.0, 1.0, (1,), np.float32) | spaces.Tuple([spaces.Discrete(2)])
 one of two | class Slider | is a OneOf(Discrete(2)), whose parts have no names | makes a Dict of it | load=spaces.Box(-9.0, 9.0, ()) | load=spaces.OneOf([spaces.Discrete(2)])
 """)
 
@@ -144,11 +126,8 @@ def test_what_gymnasium_cannot_use_is_said_of_the_person_s_line(tmp_path: Path, 
 
 
 SOUND = table(r"""
-a reward in an array | return observation, reward, False, False, info | return observation, np.array([reward]), False, False, info
 a text within an entry | load=spaces.Box(-9.0, 9.0, ()) | load=spaces.Dict({0: spaces.Box(-9.0, 9.0, ()), 1: spaces.Text(5)}) | np.float32(1.0) | {0: np.float32(1.0), 1: 'full'}
 tensors | return observation, reward, False, False, info | import torch\n        none = torch.tensor([False])\n        return observation, torch.tensor(reward), none, none, info
-torch's default type | made = 0 | made = 0\n    __import__('torch').set_default_dtype(__import__('torch').float64)
-a space that cannot draw | spaces.Box(-1.0, 1.0, (1,), np.float32) | spaces.Box(-np.finfo(float).max, np.finfo(float).max, (1,), float)
 pumps without a limit | spaces.Box(-1.0, 1.0, (1,), np.float32) | spaces.Box(0.0, np.finfo(np.float32).max, (1,)) |         pass\n |         assert 0 <= action[0] <= 2, action\n
 """)
 
@@ -161,7 +140,7 @@ def test_an_unusual_form_is_no_fault(tmp_path: Path, form: str) -> None:
     assert described == describe(load_environment(str(folder)))
 
 
-@pytest.mark.parametrize("given", ["None", "10**400", "'far'"])
+@pytest.mark.parametrize("given", ["None", "10**400"])
 def test_a_number_of_info_that_becomes_none_is_said(tmp_path: Path, given: str) -> None:
     folder = write(
         tmp_path / "slider",
@@ -173,90 +152,25 @@ def test_a_number_of_info_that_becomes_none_is_said(tmp_path: Path, given: str) 
     assert " as info['distance'], expected a number" in errors[0]
 
 
-# ── numbers that are none ─────────────────────────────────────────────────────────────────────────
-
-
-BROKEN = {
-    "observation": (
-        "observation['place'][1] = np.nan",
-        "the observation, entry 'place', index 1 is nan",
-    ),
-    "scalar": ("observation['load'] = np.float32(np.inf)", "the observation, entry 'load' is inf"),
-    "reward": ("reward = -np.inf", "the reward is -inf"),
-    "info": ("info = {'distance': np.nan}", "the number info['distance'] is nan"),
-}
-
-
-@pytest.mark.parametrize("fault", BROKEN)
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("observation['place'][1] = np.nan", "the observation, entry 'place', index 1 is nan"),
+        ("reward = -np.inf", "the reward is -inf"),
+        ("info = {'distance': np.nan}", "the number info['distance'] is nan"),
+    ],
+)
 def test_nan_after_actions_that_are_numbers_is_the_environment_s(
-    tmp_path: Path, fault: str
+    tmp_path: Path, code: str, said: str
 ) -> None:
     """The fault comes in the 81st step of an episode, which `envs --check` reaches too. It reaches
     one before 250 steps on loading."""
-    code, said = BROKEN[fault]
     folder = write(
         tmp_path / "slider", (LATE, f"        if self.count > 80:\n            {code}\n")
     )
     first = next(result for result in check(folder) if not result.passed)
     assert first.actual.startswith(f"{at(folder, STEP)}{said} in step 81 of an episode")
     assert "Slider.step" in first.actual
-
-
-def test_a_training_ends_with_the_person_s_line_first(tmp_path: Path) -> None:
-    code = "        if Slider.made > 400:\n            observation['place'][1] = np.nan\n"
-    limited = ("def make()", "MAX_EPISODE_LENGTH = 100\n\n\ndef make()")
-    folder = write(tmp_path / "slider", (LATE, code), limited)
-    loaded = load_environment(str(folder))
-    _, task = loaded.task(None)
-    reward = RewardFunction.from_source(PLACE, loaded.environment_class.all_variables(), False)
-    trainer = Trainer(lambda rows: loaded.make(task, rows), task, SMALL, 1)
-    trainer.submit("job", reward, 0)
-
-    def train() -> None:
-        while trainer.busy:
-            assert not any(isinstance(event, MemberFailed) for event in trainer.iterate())
-
-    with pytest.raises(EnvironmentFaultError) as caught:
-        train()
-    said = "the observation, entry 'place', index 1 is nan in step "
-    assert caught.value.message.startswith(f"{at(folder, STEP)}{said}")
-    assert re.search(r"under the action \[-?[01]\.\d+\]", caught.value.message)
-
-
-# ── whose it is ───────────────────────────────────────────────────────────────────────────────────
-
-
-OWN_CLASS = '''
-import gymnasium
-
-from eureka_agent.simulation.gymnasium_task import GymnasiumTask
-
-
-class Pole(GymnasiumTask):
-    """A pole."""
-
-    max_episode_length = 50
-    control_dt = 0.02
-
-    def make_environment(self, **options):
-        return gymnasium.make("CartPole-v1")
-'''
-
-
-def test_make_environment_as_a_method_is_told_as_the_person_s(tmp_path: Path) -> None:
-    folder = write(tmp_path / "pole", source=OWN_CLASS)
-    (result,) = check(folder)
-    assert result.actual.startswith(
-        f"{at(folder, 'def make_environment')}make_environment cannot be called"
-    )
-    assert "the package" not in result.actual + result.hint
-    assert "@staticmethod" in result.hint
-    (folder / "env.py").write_text(
-        OWN_CLASS.replace(
-            "    def make_environment(self, ", "    @staticmethod\n    def make_environment("
-        )
-    )
-    assert describe(load_environment(str(folder))).max_episode_length == 50
 
 
 # ── loops ─────────────────────────────────────────────────────────────────────────────────────────
@@ -285,9 +199,7 @@ def test_a_loop_that_never_ends_is_named_when_it_is_loaded(tmp_path: Path, metho
 
 TAKEN = table(r"""
 nothing | 1000 | 1.0 | length guessed: 1000 steps | time step guessed: 1 s
-wrapper | 30 | 1.0 | length from its wrapper TimeLimit | guessed: 1 s | return Slider() | return gymnasium.wrappers.TimeLimit(Slider(), 30)
 spec and frames | 40 | 0.05 | length from max_episode_steps of its registration | time step from metadata["render_fps"] | made = 0 | made = 0\n    spec = gymnasium.envs.registration.EnvSpec('S-v0', max_episode_steps=40)\n    metadata = {'render_fps': 20}
-truncates by itself | 60 | 0.1 | truncated every one of the first episodes after 60 steps | time step from its attribute dt | return observation, reward, False, False, info | return observation, reward, False, self.count >= 60, info | made = 0 | made, dt = 0, 0.1
 truncates sooner than its wrapper | 60 | 1.0 | after 60 steps, sooner than the 200 steps from its wrapper TimeLimit | guessed | return observation, reward, False, False, info | return observation, reward, False, self.count >= 60, info | return Slider() | return gymnasium.wrappers.TimeLimit(Slider(), 200)
 goes to its attribute | 49 | 1.0 | length from its attribute max_steps | guessed | made = 0 | made, max_steps = 0, 49
 truncates by chance | 1000 | 1.0 | length guessed | time step guessed | return observation, reward, False, False, info | return observation, reward, False, Slider.made in (30, 90), info
@@ -308,9 +220,7 @@ def test_the_check_says_what_was_guessed_and_nothing_of_what_is_not_there(tmp_pa
     results = {result.name: result for result in check(write(tmp_path / "slider"))}
     assert results["episode"].severity == "warning"
     assert "CONTROL_DT" in results["episode"].hint
-    assert not {"state in tensors", "resets on a GPU", "steps on a GPU", "rows are restored"} & set(
-        results
-    )
+    assert not {"resets on a GPU", "steps on a GPU", "rows are restored"} & set(results)
     known = write(
         tmp_path / "known",
         ("def make()", "MAX_EPISODE_LENGTH = 70\nCONTROL_DT = 0.02\n\n\ndef make()"),
@@ -329,33 +239,3 @@ def test_a_row_s_numbers_do_not_depend_on_a_neighbour_s_broken_actions(tmp_path:
         other = broken.advance(actions)
         assert torch.equal(one.observations[1], other.observations[1])
         assert bool(other.observations[0].isnan().all())
-
-
-def test_a_policy_that_acts_with_nan_is_to_blame_itself_in_a_training(tmp_path: Path) -> None:
-    loaded = load_environment(str(write(tmp_path / "slider")))
-    _, task = loaded.task(None)
-    trainer = Trainer(lambda rows: loaded.make(task, rows), task, SMALL, 2)
-    reward = RewardFunction.from_source(PLACE, loaded.environment_class.all_variables(), False)
-    for name in ("broken", "sound"):
-        trainer.submit(name, reward, 0)
-    trainer.iterate()
-    trainer._population.networks.parameters[0] = torch.nan
-    failed = [
-        event
-        for _ in range(3)
-        for event in trainer.iterate()
-        if isinstance(event, MemberFailed | MemberFinished)
-    ]
-    assert [(type(event), event.job) for event in failed] == [
-        (MemberFailed, "broken"),
-        (MemberFinished, "sound"),
-    ]
-    assert "the policy's actions became NaN" in failed[0].reason
-
-
-def test_a_close_that_raises_is_a_warning_with_its_place(tmp_path: Path) -> None:
-    folder = write(tmp_path / "slider", (STEP, f"    def close(self):\n        int('x')\n\n{STEP}"))
-    (warned,) = (each for each in check(folder) if each.name == "loads")
-    assert warned.severity == "warning"
-    assert warned.actual.startswith(at(folder, "int('x')"))
-    assert describe(load_environment(str(folder))).remarks == (warned.actual,)

@@ -57,12 +57,6 @@ def test_sensors_of_rows_that_go_on_outlast_the_next_reset_of_others(reference: 
     assert all(torch.equal(values[name], others[name]) for name in values)
 
 
-@pytest.mark.parametrize("name", ["cartpole", "quadcopter", "hopper", "ant"])
-def test_the_built_in_environments_say_that_they_run_on_a_gpu(name: str) -> None:
-    assert load_environment(name).environment_class.device_types == ("cpu", "cuda")
-    assert VecTask.device_types == ("cpu",)
-
-
 def test_a_device_resets_by_mask_unless_the_state_cannot_be_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -71,26 +65,3 @@ def test_a_device_resets_by_mask_unless_the_state_cannot_be_read(
     assert not environment(2, "cpu").resets_by_mask
     monkeypatch.setattr(environment, "restorable", False)
     assert not environment(2, "meta").resets_by_mask
-
-
-@pytest.mark.parametrize("reference", ["cartpole/balance", "cartpole/swingup", "quadcopter/hover"])
-def test_a_step_and_its_resets_look_at_no_value(reference: str) -> None:
-    """Torch's `meta` device has no values: code that asked for one, or mixed in a tensor of the
-    CPU, would raise."""
-    environment = make(reference, 5, "meta")
-    for _ in range(2):
-        transition = environment.advance(torch.zeros(5, environment.num_actions, device="meta"))
-        assert environment.reset_done().device.type == "meta"
-    devices = {
-        value.device.type for value in (*transition.variables.values(), *transition.causes.values())
-    }
-    assert devices == {"meta"}
-
-
-def test_what_waits_for_the_device_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test before this one is able to fail."""
-    environment = make("cartpole/balance", 5, "meta")
-    environment.advance(torch.zeros(5, 1, device="meta"))
-    environment.resets_by_mask = False
-    with pytest.raises((RuntimeError, NotImplementedError)):
-        environment.reset_done()

@@ -12,7 +12,7 @@ import mujoco
 import numpy as np
 import pytest
 import torch
-from gripper import Gripper, goes_on_among_others, random_actions, read
+from gripper import goes_on_among_others, random_actions, read
 from torch import Tensor
 
 from eureka_agent.errors import EnvironmentLoadError
@@ -108,22 +108,6 @@ def test_poses_velocities_and_forces_are_those_of_plain_mujoco(gripper: Callable
     assert {(environment.grip, True), (environment.grip, False)} <= touched
 
 
-def test_a_cube_at_rest_is_carried_by_the_floor(gripper: Callable[..., Any]) -> None:
-    environment = gripper(position_noise=0.0, velocity_noise=0.0)
-    for _ in range(60):
-        environment.advance(torch.tensor([[-1.0, 0.0, -1.0]] * 4))
-    # 0.4 kg and 0.1 kg; what presses on the floor is the same with the other sign
-    weight = [0.0, 0.0, 0.5 * 9.81]
-    assert environment.ground.force_w[0].tolist() == pytest.approx(weight, abs=1e-3)
-    assert environment.ground.is_touching.tolist() == [True] * 4
-    assert environment.pads.force_w[0].tolist() == [[0.0] * 3] * 2
-    assert environment.pads.is_touching[0].tolist() == [False] * 2
-    turned = math.radians(10) / 2
-    assert environment.cube.orientation_w[0].tolist() == pytest.approx(
-        [math.cos(turned), 0.0, 0.0, math.sin(turned)], abs=1e-4
-    )
-
-
 def test_groups_are_in_the_order_asked_for(gripper: Callable[..., Any]) -> None:
     environment = gripper()
     environment.advance(torch.zeros(4, 3))
@@ -149,28 +133,6 @@ def test_groups_are_in_the_order_asked_for(gripper: Callable[..., Any]) -> None:
     assert torch.equal(shoulder.velocity, environment.joint_velocities[:, 1:4])
     assert environment.joint("cube_root").position.shape == (4, 7)
     assert environment.joint("cube_root").velocity.shape == (4, 6)
-
-
-def test_limits_scale_positions(gripper: Callable[..., Any]) -> None:
-    environment = gripper(position_noise=0.0)
-    fingers, elbow = environment.fingers, environment.joint("elbow")
-    assert fingers.lower.tolist() == pytest.approx([-0.2, -0.2])
-    assert fingers.upper.tolist() == pytest.approx([0.1, 0.1])
-    assert (float(elbow.lower), float(elbow.upper)) == (-math.inf, math.inf)
-    # 0 lies two thirds of the way up: from -1, two thirds of 2
-    assert fingers.scaled_position[0].tolist() == pytest.approx([1.0 / 3.0] * 2)
-
-
-def test_sensors_stand_side_by_side(gripper: Callable[..., Any]) -> None:
-    environment = gripper()
-    environment.advance(torch.ones(4, 3))
-    sensors = environment.sensors
-    group = environment.sensor(["elbow_speed", "tip_place"]).value
-    expected = torch.cat((sensors["elbow_speed"].unsqueeze(1), sensors["tip_place"]), dim=1)
-    assert torch.equal(group, expected)
-    assert torch.equal(environment.sensor("elbow_angle").value, sensors["elbow_angle"])
-    assert torch.equal(environment.sensor("tip_place").value, sensors["tip_place"])
-    assert set(sensors) == {"elbow_angle", "tip_place", "elbow_speed"}
 
 
 def test_controls_are_set_by_name(gripper: Callable[..., Any]) -> None:
@@ -210,20 +172,6 @@ def test_start_states_are_written_by_name(gripper: Callable[..., Any]) -> None:
         assert environment.cube.position_w[row].tolist() == pytest.approx([0.5 + 0.1 * row] * 3)
 
 
-def test_what_is_looked_up_changes_no_movement(gripper: Callable[..., Any]) -> None:
-    def nothing(self: Any) -> None:
-        self.cube_root = self.free_joint("cube_root")
-
-    full, bare = gripper(), gripper(look_up=nothing)
-    assert full.model.nsensor > bare.model.nsensor == 3
-    for actions in random_actions(full, 50):
-        full.advance(actions)
-        bare.advance(actions)
-        assert torch.equal(full.qpos, bare.qpos)
-        for name, value in full.sensors.items():
-            assert torch.equal(value, bare.sensors[name])
-
-
 @pytest.mark.parametrize("masked", [False, True])
 def test_resets_leave_the_other_rows_alone(gripper: Callable[..., Any], masked: bool) -> None:
     environment = gripper()
@@ -251,20 +199,6 @@ def test_a_loaded_row_reads_as_where_it_was_taken_from(gripper: Callable[..., An
     goes_on_among_others(gripper(4, seed=1), gripper(9, seed=2))
     # also into an instance that has not been reset: nothing was simulated there
     goes_on_among_others(gripper(4, seed=1), gripper(9, seed=2, reset=False))
-
-
-def test_a_model_that_was_changed_in_init_stays_changed(gripper: Callable[..., Any]) -> None:
-    def lighter(self: Any) -> None:
-        self.model.opt.gravity[2] = -2.0
-        self.model.body_mass[self.model.body("cube").id] = 3.0
-        Gripper.look_up(self)
-
-    environment = gripper(look_up=lighter, position_noise=0.0, velocity_noise=0.0)
-    environment.qpos[:, -5] = 2.0
-    environment.advance(torch.zeros(4, 3))
-    # after n steps of h the semi-implicit fall is g h² n (n + 1) / 2
-    assert float(environment.qpos[0, -5]) == pytest.approx(2.0 - 2.0 * 0.004**2 * 10, abs=1e-9)
-    assert environment.model.body("cube").mass == 3.0
 
 
 SEVERAL_INPUTS = """

@@ -12,13 +12,10 @@ from eureka_agent.errors import EnvironmentLoadError
 
 MISTAKES = table(r"""
 misspelt | task.joint('elbwo') | no <joint> named 'elbwo'; it has: cube_root, elbow, left_slide, right_slide, shoulder | did you mean 'elbow'?
-in a list | task.actuator(['elbow_turn', 'lift']) | no <actuator> named 'lift'; it has: elbow_turn, left_push, right_push | use one of these, or write name="lift" into the MJCF
 of another kind | task.body('tip') | no <body> named 'tip' | 'tip' is the name of a site
 no pattern | task.joint(['*_slide']) | '*_slide' is neither the name of a <joint> nor a regular expression: nothing to repeat | '.*_knee' matches all that end in _knee
-a number | task.body(3) | 3 names no <body> | the MJCF has: arm, cube
 a free joint in a group | task.joint(['elbow', 'cube_root']) | 'cube_root' is a free joint: a group is of hinges and slides | self.joint('cube_root')
 no free joint | task.free_joint('elbow') | 'elbow' is a hinge joint, expected a free one | self.joint('elbow')
-a contact with nobody | task.contact('cube', 'flor') | no <geom> or <body> named 'flor' | did you mean 'floor'?
 a contact with several | task.contact('cube', ['left_pad', 'right_pad']) | contact('cube', ['left_pad', 'right_pad']): expected one name to be touched | only the first may be a list
 """)
 

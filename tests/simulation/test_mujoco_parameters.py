@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 from warp_needed import NEEDS_WARP
 
-from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.parameters import ParameterError
 from eureka_agent.simulation.mujoco_parameters import (
     PUSH_PERIOD,
@@ -212,22 +211,6 @@ def test_rows_go_on_in_another_instance(make: Callable[..., Sledge]) -> None:
         assert torch.equal(first.qvel[2], second.qvel[1])
 
 
-def test_a_masked_reset_leaves_other_rows_their_model(make: Callable[..., Sledge]) -> None:
-    by_index, by_mask = make(4, seed=1), make(4, seed=1)
-    by_mask.resets_by_mask = True
-    for environment in (by_index, by_mask):
-        environment.max_episode_length = 7
-        environment.set_parameters(torch.arange(4), {"mass": (0.5, 4.0), "damping": (0.5, 8.0)})
-        environment.reset()
-        environment.progress_buf[:] = torch.tensor([0, 2, 2, 5])
-    for _ in range(20):
-        for environment in (by_index, by_mask):
-            environment.advance(torch.ones(4, 1))
-            environment.reset_done()
-        assert torch.equal(by_index.qpos, by_mask.qpos)
-        assert torch.equal(by_index.qvel, by_mask.qvel)
-
-
 @NEEDS_WARP
 def test_on_a_gpu_rows_have_one_model_and_pushes_of_their_own(make: Callable[..., Sledge]) -> None:
     class OnWarp(make):  # type: ignore[misc,valid-type]
@@ -302,34 +285,6 @@ def test_half_of_the_strength_is_half_of_the_force_at_any_velocity(actuator: str
     whole = forces(1.0)
     assert max(map(abs, whole)) > 0.01
     assert forces(0.5) == pytest.approx([force / 2.0 for force in whole])
-
-
-@pytest.mark.parametrize(
-    "actuator",
-    [
-        '<muscle name="a" tendon="t" force="100" lengthrange=".3 .9"/>',
-        '<dcmotor name="a" joint="j" motorconst=".1" resistance="2"/>',
-    ],
-)
-def test_a_muscle_and_a_dc_motor_have_no_strength(actuator: str) -> None:
-    xml = LAWS.format(damping=0, actuator=actuator)
-    with pytest.raises(EnvironmentLoadError, match="'a' is a muscle or a DC motor"):
-        with_factor(xml, strength_of(low=0.1, high=2.0, doc=DOC), 0.5)
-
-
-@pytest.mark.parametrize("damping", ["0.3", "0 0.2 0.05"])
-def test_every_coefficient_of_a_damping_is_scaled(damping: str) -> None:
-    def torque(factor: float) -> float:
-        parameter = damping_of("j", low=0.1, high=2.0, doc=DOC)
-        model = with_factor(LAWS.format(damping=damping, actuator=""), parameter, factor)
-        data = mujoco.MjData(model)
-        data.joint("j").qvel[:] = 4.0
-        mujoco.mj_forward(model, data)
-        return float(data.qfrc_damper[model.joint("j").dofadr[0]])
-
-    # 0.3 · 4; 0.2 · 4² + 0.05 · 4³
-    assert torque(1.0) == pytest.approx({"0.3": -1.2}.get(damping, -6.4))
-    assert torque(0.5) == pytest.approx(torque(1.0) / 2.0)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
-import mujoco
 import numpy as np
 import pytest
 import torch
@@ -93,17 +92,6 @@ def test_each_row_is_drawn_where_its_state_says(ball: type[Ball]) -> None:
 
 
 @NEEDS_DRAWING
-def test_the_class_may_name_another_camera(ball: type[Ball]) -> None:
-    ball.camera = "behind"
-    environment = ball(1)
-    environment.reset()
-    pictures = MujocoPictures(environment, SIZE)
-    place(environment, 0, 1.0, 0.0)
-    assert centre(pictures.picture(0))[0] < 50.0  # mirrored
-    pictures.close()
-
-
-@NEEDS_DRAWING
 def test_a_camera_that_is_not_there_is_named_with_those_that_are(ball: type[Ball]) -> None:
     ball.camera = "above"
     environment = ball(1)
@@ -134,42 +122,3 @@ def test_without_a_library_one_line_says_what_to_install(monkeypatch: pytest.Mon
     with pytest.raises(RenderingError, match="no EGL, no OSMesa") as caught:
         back_end()
     assert "apt install libegl1" in caught.value.hint
-
-
-def test_the_back_end_that_is_asked_for_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MUJOCO_GL", "osmesa")
-    assert back_end() == "osmesa"
-
-
-FLEXES = """
-    <flexcomp name="cloth" type="grid" dim="2" count="4 4 1" spacing=".3 .3 .3" radius=".02"
-      pos="0 0 0" euler="90 0 0" rgba="0 0 1 1" mass=".2"><edge equality="true"/></flexcomp>
-    <flexcomp name="rope" type="grid" dim="1" count="5 1 1" spacing=".2 .2 .2" radius=".05"
-      pos="0 0 1" rgba="0 1 0 1" mass=".2"><edge equality="true"/></flexcomp>
-"""
-
-
-@NEEDS_DRAWING
-def test_cloths_and_ropes_are_drawn_where_mujoco_has_them(ball: type[Ball], tmp_path: Path) -> None:
-    scene = SCENE.replace("<body>", FLEXES + "<body>").replace(
-        "<option", '<size memory="1M"/><option'
-    )
-    (tmp_path / "ball.xml").write_text(scene)
-    ball.num_observations = 2
-    ball.compute_observations = lambda self: self.obs_buf.zero_()  # type: ignore[method-assign]
-    environment = ball(1)
-    environment.reset()
-    environment.advance(torch.ones(1, 1))
-    pictures = MujocoPictures(environment, SIZE)
-    drawn = pictures.picture(0)
-    data = pictures._data
-    mujoco.mj_forward(environment.model, data)
-    # where the whole of MuJoCo's forward pass draws them, each of many pixels
-    for colour in (1, 2):
-        others = [each for each in range(3) if each != colour]
-        shown = (drawn[..., colour] > 120) & (drawn[..., others] < 60).all(axis=-1)
-        assert shown.sum() > 20
-    positions = data.flexvert_xpos.copy()
-    pictures.picture(0)
-    assert np.array_equal(data.flexvert_xpos, positions)
-    pictures.close()

@@ -63,14 +63,6 @@ def masses(environment: Slider, episodes: int = 1) -> Tensor:
     return torch.stack(found)
 
 
-def test_without_a_distribution_all_rows_have_the_defaults() -> None:
-    environment = made(None)
-    assert environment.parameter_values["mass"].tolist() == [2.0] * 8
-    assert environment.parameter_values["wind"].tolist() == [0.0] * 8
-    with_nothing = made({})
-    assert torch.equal(environment.obs_buf, with_nothing.obs_buf)
-
-
 def test_values_are_uniform_between_the_bounds_and_new_for_each_episode() -> None:
     found = masses(made({"mass": (2.0, 4.0)}, num_envs=64), episodes=64).flatten()
     assert len(set(found.tolist())) > 4000
@@ -79,12 +71,6 @@ def test_values_are_uniform_between_the_bounds_and_new_for_each_episode() -> Non
     assert float(found.min()) == pytest.approx(2.0, abs=0.01)
     assert float(found.max()) == pytest.approx(4.0, abs=0.01)
     assert 2.0 <= float(found.min()) <= float(found.max()) <= 4.0
-
-
-def test_equal_bounds_are_a_value_and_other_parameters_keep_their_default() -> None:
-    environment = made({"mass": (1.25, 1.25)})
-    assert environment.parameter_values["mass"].tolist() == [1.25] * 8
-    assert environment.parameter_values["wind"].tolist() == [0.0] * 8
 
 
 def test_a_distribution_counts_from_the_next_reset_on_and_can_be_taken_back() -> None:
@@ -140,21 +126,6 @@ def test_a_loaded_row_goes_on_with_its_values_and_its_distribution() -> None:
         second.reset_done()
         assert float(first.parameter_values["mass"][5]) == float(second.parameter_values["mass"][2])
     assert second.parameter_values["mass"][:2].tolist() == [2.0, 2.0]
-
-
-def test_a_masked_reset_draws_what_a_reset_by_index_draws() -> None:
-    by_index, by_mask = (made({"mass": (1.0, 5.0), ACTION_DELAY: (0.0, 3.0)}) for _ in range(2))
-    by_mask.resets_by_mask = True
-    for environment in (by_index, by_mask):
-        environment.progress_buf[:] = torch.arange(8) % 5
-    for step in range(12):
-        for environment in (by_index, by_mask):
-            environment.advance(torch.full((8, 1), 0.1 * step))
-            environment.reset_done()
-        rows = torch.arange(8)
-        state, other = by_index.row_state(rows), by_mask.row_state(rows)
-        assert state.keys() == other.keys()
-        assert all(torch.equal(state[name], other[name]) for name in state)
 
 
 @pytest.mark.parametrize(("delay", "steps"), [(0.0, 0), (0.4, 0), (0.6, 1), (2.0, 2), (3.0, 3)])

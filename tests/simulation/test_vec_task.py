@@ -1,14 +1,16 @@
-"""VecTask's step: terminated against truncated, the state before a reset, Isaac Gym's `step`."""
+"""VecTask's step: terminated against truncated, the state before a reset, windows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Variable
+from eureka_agent.training.conformance import check_environment
 
 
 class Counter(VecTask):
@@ -140,14 +142,6 @@ def test_actions_are_clipped_before_they_act() -> None:
     assert transition.variables["count"].tolist() == [2.0, 0.0]
 
 
-def test_the_callers_actions_are_left_alone() -> None:
-    environment = counter([9.5])
-    actions = torch.tensor([[0.5]])
-    environment.advance(actions)
-    environment.reset_done()
-    assert actions.tolist() == [[0.5]]
-
-
 def test_step_is_isaac_gyms() -> None:
     environment = counter([9.5, 0.0])
     environment.progress_buf[1] = 3
@@ -157,16 +151,6 @@ def test_step_is_isaac_gyms() -> None:
     assert extras["variables"]["count"].tolist() == [10.5, 1.0]
     assert rewards.tolist() == [0.0, 0.0]
     assert bool((observations["obs"] < 1.0).all())
-
-
-def test_rows_seeded_alike_start_alike() -> None:
-    environment, other = Counter(3), Counter(5, seed=8)
-    environment.seed_rows(torch.tensor([2]), torch.tensor([44]))
-    other.seed_rows(torch.tensor([0]), torch.tensor([44]))
-    environment.reset()
-    other.reset()
-    assert float(environment.count[2]) == float(other.count[0])
-    assert float(environment.count[1]) != float(other.count[1])
 
 
 class Jumper(Counter):
@@ -204,3 +188,68 @@ def test_what_is_said_of_ends_tells_successes_from_failures() -> None:
     plain = {variable.name: variable.doc for variable in Counter.all_variables()}
     assert "succeeded" not in plain
     assert "succeeded_buf" not in Counter(2).row_tensors()
+
+
+# ── windows ───────────────────────────────────────────────────────────────────────────────────────
+
+ENV, HUMAN = "env.py", "rewards/human.py"
+WINDOWED = (ENV, "(-6.0, 6.0))", "(-6.0, 6.0), window=3)")
+
+
+class Walk(Counter):
+    """A counter that is looked at some steps back, and whose start is its row's number."""
+
+    variables = (Variable("count", (), "1", "-", "steps so far", window=3),)
+    max_episode_length = 9
+
+    def compute_termination(self) -> Tensor:
+        return self.count > 99.0
+
+    def reset_idx(self, env_ids: Tensor) -> None:
+        self.count[env_ids] = 10.0 * (env_ids + 1).float()
+
+
+def windows(environment: VecTask) -> list[list[float]]:
+    return environment.read_variables()["count_window"].tolist()
+
+
+def test_a_window_begins_with_the_start_state_and_moves_with_each_step() -> None:
+    environment = Walk(2)
+    environment.reset()
+    assert windows(environment) == [[10.0] * 3, [20.0] * 3]
+    still = torch.zeros(2, 1)
+    environment.advance(still)
+    assert windows(environment) == [[10.0, 10.0, 11.0], [20.0, 20.0, 21.0]]
+    for _ in range(2):
+        environment.advance(still)
+    assert windows(environment) == [[11.0, 12.0, 13.0], [21.0, 22.0, 23.0]]
+    # a reset of one row leaves the other
+    environment.reset_rows(torch.tensor([1]))
+    assert windows(environment) == [[11.0, 12.0, 13.0], [20.0] * 3]
+    by_mask = Walk(2)
+    by_mask.load_row_state(torch.arange(2), environment.row_state(torch.arange(2)))
+    for each in (environment, by_mask):
+        each.advance(still)
+    assert windows(by_mask) == windows(environment) == [[12.0, 13.0, 14.0], [20.0, 20.0, 21.0]]
+    environment.reset_rows(torch.tensor([0]))
+    by_mask.reset_masked(torch.tensor([True, False]))
+    assert windows(by_mask) == windows(environment)
+
+
+def test_an_environment_with_a_window_keeps_the_contract(write_folder: Callable[..., Path]) -> None:
+    reward = (
+        "def compute_reward(position_window):\n    way = position_window[:, -1] - position_window[:, 0]"
+        "\n    return way, {'way': way}\n"
+    )
+    folder = write_folder(WINDOWED, files={HUMAN: reward})
+    results = check_environment(str(folder), None, rollout_s=0.2)
+    assert [result for result in results if result.severity != "ok"] == []
+    (window,) = [each for each in Walk.all_variables() if each.name == "count_window"]
+    assert (window.shape, window.unit) == ((3,), "1")
+
+
+def test_a_windowed_variable_of_another_type_is_named(write_folder: Callable[..., Path]) -> None:
+    given = (ENV, '"position": self.position,', '"position": self.position.long(),')
+    found = check_environment(str(write_folder(WINDOWED, given)))
+    said = "variable 'position', which has a window, is of type torch.int64, expected torch.float32"
+    assert ("can be made", said) in [(each.name, each.actual) for each in found]

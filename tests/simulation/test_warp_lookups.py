@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from gripper import goes_on_among_others, random_actions, read
+from gripper import random_actions, read
 from warp_needed import NEEDS_WARP
 
 pytestmark = [pytest.mark.slow, NEEDS_WARP]
@@ -42,10 +42,6 @@ def test_both_simulators_read_the_same(gripper: Callable[..., Any], device: str)
     assert pressed > 5.0
     # what just touches does so in one of the two
     assert sum(errors["touching"]) <= 2.0
-
-
-def test_a_loaded_row_on_warp_reads_as_where_it_was_taken_from(gripper: Callable[..., Any]) -> None:
-    goes_on_among_others(gripper(4, seed=1, simulator="warp"), gripper(9, seed=2, simulator="warp"))
 
 
 @pytest.mark.gpu

@@ -3,31 +3,32 @@ them, in any slot, and after an interruption."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 from policy_files import save_policy
-from torch import Tensor
-from training_environments import RAIL_REWARD, Rail, TwoGearRail, in_the_middle, run
+from training_environments import (
+    RAIL_REWARD,
+    Rail,
+    TwoGearRail,
+    assert_equal,
+    in_the_middle,
+    run,
+    saved,
+)
 
-from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
-from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies, evaluate_policy
-from eureka_agent.training.members import load_snapshot, snapshot_bytes
-from eureka_agent.training.policy import Policy, load_policy
+from eureka_agent.training.evaluation import PolicyRequest, evaluate_policies
+from eureka_agent.training.policy import load_policy
 from eureka_agent.training.population import StackedMembers
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import (
     MemberFailed,
     MemberFinished,
-    MemberProgress,
     Trainer,
-    TrainerEvent,
 )
 from eureka_agent.worker.evaluation_job import UntrainedPolicy
 
@@ -54,21 +55,6 @@ def settings(small_settings: TrainingSettings) -> TrainingSettings:
     return small_settings.model_copy(update=changes)
 
 
-def end(events: list[TrainerEvent]) -> tuple[list[object], dict[str, Tensor]]:
-    """Curve and policy, without wall seconds."""
-    finished = events[-1]
-    assert isinstance(finished, MemberFinished)
-    points: list[object] = [event.point for event in events if isinstance(event, MemberProgress)]
-    return points, finished.policy
-
-
-def assert_same(one: list[TrainerEvent], other: list[TrainerEvent]) -> None:
-    (points, policy), (other_points, other_policy) = end(one), end(other)
-    assert points == other_points
-    assert policy.keys() == other_policy.keys()
-    assert all(torch.equal(policy[name], other_policy[name]) for name in policy)
-
-
 @pytest.mark.parametrize("rail", RAILS)
 @pytest.mark.parametrize(("slot", "slots"), [(1, 2), (3, 4), (2, 5)])
 def test_neighbours_and_slot_make_no_difference(
@@ -83,7 +69,7 @@ def test_neighbours_and_slot_make_no_difference(
             name, source, seed = "reference", RAIL_REWARD, 7
         among.submit(name, reward(rail, source), seed)
     events = run(among)
-    assert_same(events["reference"], run(alone)["reference"])
+    assert_equal(events["reference"], run(alone)["reference"])
     assert isinstance(events["other-0"][-1], MemberFailed)
 
 
@@ -96,10 +82,9 @@ def test_a_training_goes_on_from_its_snapshot_bit_for_bit(
     before, after = (Trainer(rail, RAIL_TASK, settings, count) for count in (1, 2))
     before.submit("reference", reward(rail), 7)
     events = [event for _ in range(5) for event in before.iterate()]
-    (tmp_path / "snapshot").write_bytes(snapshot_bytes(before.snapshot("reference")))
     after.submit("other", reward(rail, OTHER_REWARD), 1)
-    after.submit("reference", reward(rail), 7, load_snapshot(tmp_path / "snapshot"))
-    assert_same([*events, *run(after)["reference"]], run(whole)["reference"])
+    after.submit("reference", reward(rail), 7, saved(before, "reference", tmp_path / "snapshot"))
+    assert_equal([*events, *run(after)["reference"]], run(whole)["reference"])
 
 
 @pytest.mark.parametrize("rail", RAILS)
@@ -119,18 +104,6 @@ def test_a_reward_reads_the_choices_that_were_made(
         assert seen == set(map(float, range(count))), "each of them, and nothing else"
     first = rollout.arguments["previous_actions"][:, 0]
     assert not first.any(), "0 right after a reset"
-
-
-def test_curves_have_the_entropy_in_place_of_what_choices_do_not_have(
-    settings: TrainingSettings,
-) -> None:
-    trainer = Trainer(Rail, RAIL_TASK, settings, 1)
-    trainer.submit("job", reward(Rail), 0)
-    first = trainer.iterate()[0]
-    assert isinstance(first, MemberProgress)
-    # a new policy's logits are near zero: three choices as likely as each other
-    assert first.point.entropy == pytest.approx(1.0986, abs=1e-3)
-    assert (first.point.action_std, first.point.action_saturation) == (None, None)
 
 
 @pytest.mark.parametrize("rail", RAILS)
@@ -165,41 +138,3 @@ def test_untrained_policies_make_the_first_choice_or_any() -> None:
     for index, count in enumerate((3, 2)):
         shares = torch.bincount(made[:, index].long(), minlength=count) / 3000
         assert shares.tolist() == pytest.approx([1 / count] * count, abs=0.04)
-
-
-def test_a_policy_for_other_actions_is_refused(settings: TrainingSettings) -> None:
-    trainer = Trainer(TwoGearRail, RAIL_TASK, settings, 1)
-    trainer.submit("job", reward(TwoGearRail), 0)
-    finished = run(trainer)["job"][-1]
-    assert isinstance(finished, MemberFinished)
-    policy = Policy(finished.policy, "tanh", trainer.policy_metadata)
-    expected = "2 observations and gives choices of 3 and 2, the environment has 2 and a choice of"
-    with pytest.raises(EnvironmentLoadError, match=expected):
-        evaluate_policy(Rail(2), RAIL_TASK, policy, 2, record=False)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "env_steps", "least"),
-    [
-        ("CartPole-v1", 15_000, 300.0),
-        pytest.param("Acrobot-v1", 30_000, -150.0, marks=pytest.mark.in_turns(0)),
-    ],
-)
-def test_gymnasium_s_discrete_environments_are_learned(
-    name: str, env_steps: int, least: float
-) -> None:
-    """Random actions earn about 20 in CartPole and -500 in Acrobot."""
-    loaded = load_environment(f"gymnasium:{name}")
-    task = loaded.task(None)[1]
-    make: Callable[[int], VecTask] = lambda rows: loaded.make(task, rows)  # noqa: E731
-    trainer = Trainer(make, task, TrainingSettings(env_steps=env_steps), 1)
-    source = loaded.reward_source(task, "sparse")
-    assert source is not None
-    variables = loaded.environment_class.all_variables()
-    trainer.submit("job", RewardFunction.from_source(source, variables, True), 1)
-    finished = run(trainer)["job"][-1]
-    assert isinstance(finished, MemberFinished)
-    policy = Policy(finished.policy, "tanh", trainer.policy_metadata)
-    evaluation, _ = evaluate_policy(make(16), task, policy, 16, record=False, seed=9)
-    assert evaluation.fitness_mean() > least

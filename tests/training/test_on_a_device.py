@@ -7,18 +7,16 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
-from training_environments import CENTRE_REWARD, SLOW_REWARD, PointMass, Rail, TwoGearRail, run
+from training_environments import CENTRE_REWARD, SLOW_REWARD, Rail, TwoGearRail, assert_equal, run
 
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import Task, Variable
+from eureka_agent.task import Variable
 from eureka_agent.training.distributions import distribution_of
-from eureka_agent.training.fitness import FitnessFunction
 from eureka_agent.training.networks import ObservationStatistics, StackedNetworks
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.rollout import RolloutCollector
-from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent
+from eureka_agent.training.trainer import Trainer
 
 MakeTrainer = Callable[..., Trainer]
 LoadReward = Callable[..., RewardFunction]
@@ -74,12 +72,6 @@ def test_a_look_at_a_value_in_the_step_loop_would_be_found() -> None:
         collector.collect(networks.members(0, MEMBERS), statistics, MEMBERS, ("actions",))
 
 
-def result(events: list[TrainerEvent]) -> tuple[list[object], dict[str, Tensor]]:
-    finished = events[-1]
-    assert isinstance(finished, MemberFinished)
-    return [event.point for event in events if isinstance(event, MemberProgress)], finished.policy
-
-
 def test_a_training_on_the_device_s_paths_is_the_cpu_s(
     make_trainer: MakeTrainer, point_reward: LoadReward
 ) -> None:
@@ -90,12 +82,7 @@ def test_a_training_on_the_device_s_paths_is_the_cpu_s(
     alone.submit("reference", point_reward(SLOW_REWARD), 7)
     among.submit("other", point_reward(CENTRE_REWARD), 1)
     among.submit("reference", point_reward(SLOW_REWARD), 7)
-    (points, policy), (other_points, other_policy) = (
-        result(run(alone)["reference"]),
-        result(run(among)["reference"]),
-    )
-    assert points == other_points
-    assert all(torch.equal(policy[name], other_policy[name]) for name in policy)
+    assert_equal(run(among)["reference"], run(alone)["reference"])
 
 
 VARIABLES = (
@@ -120,13 +107,3 @@ def test_a_reward_s_own_tensors_are_on_its_arguments_device() -> None:
     assert reward(on_cpu)[0].tolist() == [4.0, 4.0]
     total, components = reward({name: value.to("meta") for name, value in on_cpu.items()})
     assert {total.device.type, *(value.device.type for value in components.values())} == {"meta"}
-
-
-def test_a_fitness_s_own_tensors_are_on_its_arguments_device() -> None:
-    def fitness(position: Tensor) -> Tensor:
-        return (position * torch.tensor([1.0, 2.0])).sum(dim=-1)
-
-    task = Task(sentence="go", fitness=fitness, fitness_doc="distance")
-    function = FitnessFunction(task, PointMass.all_variables())
-    assert function({"position": torch.ones(4, 2, device="meta")}).device.type == "meta"
-    assert function({"position": torch.ones(4, 2)}).tolist() == [3.0] * 4

@@ -134,31 +134,6 @@ def test_company_makes_no_difference_where_rounding_goes_by_place() -> None:
     assert_company_makes_no_difference(lambda rows: Roundabout(rows), task, Roundabout)
 
 
-def test_scores_are_those_of_a_policy_with_an_environment_of_its_own() -> None:
-    loaded = load_environment("hopper")
-    _, task = loaded.task(None)
-    requests = [
-        PolicyRequest(
-            random_policy(12, 3, seed=seed, scale=0.05),
-            seed,
-            16,
-            worst_and_best if seed == 0 else None,
-        )
-        for seed in range(3)
-    ]
-    together = scores(
-        lambda rows: loaded.make(task, rows), task, loaded.environment_class, requests
-    )
-    for request, score in zip(requests, together, strict=True):
-        single, _ = evaluate_policy(
-            loaded.make(task, 16), task, request.policy, 16, False, request.seed
-        )
-        assert [episode.length for episode in single.episodes] == [
-            episode.length for episode in score[0].episodes
-        ]
-        assert single.fitness_mean() == pytest.approx(score[0].fitness_mean(), rel=1e-3)
-
-
 class Staggered(Countdown):
     """Row i terminates at step i + 1 and notes who was still simulated in every step."""
 

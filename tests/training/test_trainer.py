@@ -111,15 +111,6 @@ def test_a_faulty_reward_fails_alone_and_says_why(
     assert isinstance(events["sound"][-1], MemberFinished)
 
 
-def test_the_largest_rewards_that_are_accepted_train(
-    make_trainer: MakeTrainer, point_reward: LoadReward
-) -> None:
-    source = "def compute_reward(speed):\n    r = 9.9e12 * (2.0 * (speed > 0.5) - 1.0)\n    return r, {'r': r}"
-    trainer = make_trainer(1, discount=0.999, env_steps=128 * 12)
-    trainer.submit("large", point_reward(source), 0)
-    assert isinstance(run(trainer)["large"][-1], MemberFinished)
-
-
 def test_returns_beyond_float32_are_told_with_the_rewards_size(
     make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,46 +160,3 @@ def test_one_that_keeps_the_others_waiting_again_and_again_fails(
     assert failed.code == "timeout"
     assert "beside" in failed.reason
     assert isinstance(events["quick"][-1], MemberFinished)
-
-
-def test_what_the_rest_takes_counts_for_a_reward_that_is_slow(
-    make_trainer: MakeTrainer, point_reward: LoadReward, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(members, "REWARD_GRACE", 0.05)
-    monkeypatch.setattr(members, "REWARD_SHARE", 1e9)
-    trainer = make_trainer(1)
-    trainer.submit("slow", Slow(point_reward(), 0.02), 0)
-    assert isinstance(run(trainer)["slow"][-1], MemberFinished)
-
-
-def test_more_jobs_than_slots_take_turns(
-    make_trainer: MakeTrainer, point_reward: LoadReward
-) -> None:
-    trainer = make_trainer(2)
-    for index in range(5):
-        trainer.submit(f"job-{index}", point_reward(), index)
-    first = {event.job for event in trainer.iterate()}
-    assert first == {"job-0", "job-1"}
-    events = run(trainer)
-    assert all(isinstance(events[f"job-{index}"][-1], MemberFinished) for index in range(5))
-
-
-def test_a_job_s_name_is_taken_while_it_is_there(
-    make_trainer: MakeTrainer, point_reward: LoadReward
-) -> None:
-    trainer = make_trainer(1)
-    trainer.submit("job", point_reward(), 0)
-    with pytest.raises(ValueError, match="already"):
-        trainer.submit("job", point_reward(), 1)
-    run(trainer)
-    trainer.submit("job", point_reward(), 1)
-
-
-def test_the_timers_cover_the_iterations(
-    make_trainer: MakeTrainer, point_reward: LoadReward
-) -> None:
-    trainer = make_trainer(1)
-    trainer.submit("job", point_reward(), 0)
-    run(trainer)
-    assert set(trainer.timers) == {"physics", "policy", "reward", "update", "rest"}
-    assert all(seconds > 0.0 for seconds in trainer.timers.values())

@@ -9,25 +9,19 @@ otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from torch import Tensor
-from training_environments import run
+from training_environments import points, policy_of, run, same, saved
 
-from eureka_agent.records import CurvePoint
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
-from eureka_agent.training.evaluation import evaluate_policy
-from eureka_agent.training.members import load_snapshot, snapshot_bytes
-from eureka_agent.training.policy import Policy
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent
+from eureka_agent.training.trainer import Trainer, TrainerEvent
 
 pytestmark = pytest.mark.slow
 DEVICES = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
@@ -94,16 +88,6 @@ def subject(reference: str, request: pytest.FixtureRequest) -> Subject:
     return Subject(reference, request.param)
 
 
-def points(events: list[TrainerEvent]) -> list[CurvePoint]:
-    return [event.point for event in events if isinstance(event, MemberProgress)]
-
-
-def policy_of(events: list[TrainerEvent]) -> dict[str, Tensor]:
-    finished = events[-1]
-    assert isinstance(finished, MemberFinished), finished
-    return finished.policy
-
-
 def assert_same(subject: Subject, events: list[TrainerEvent], expected: list[TrainerEvent]) -> None:
     found, wanted = points(events), points(expected)[-len(points(events)) :]
     if (
@@ -114,39 +98,29 @@ def assert_same(subject: Subject, events: list[TrainerEvent], expected: list[Tra
         assert found[0].entropy == pytest.approx(wanted[0].entropy, rel=0.02)
         return
     assert found == wanted
-    policy = policy_of(events)
-    assert all(torch.equal(tensor, policy[name]) for name, tensor in policy_of(expected).items())
+    assert same(policy_of(events), policy_of(expected))
 
 
+@pytest.mark.gpu  # too slow for a stand-in
 @pytest.mark.parametrize(
-    ("reference", "device", "steps", "factor"),
+    ("reference", "steps"),
     [
-        pytest.param("cartpole/balance", "cpu", 60_000, 2.0, marks=pytest.mark.in_turns(1)),
-        pytest.param("cartpole/balance", "cuda", 60_000, 2.0, marks=pytest.mark.gpu),
-        # too slow for a stand-in
-        pytest.param("hopper/run", "cuda", 160_000, 2.0, marks=pytest.mark.gpu),
+        ("cartpole/balance", 60_000),
+        ("hopper/run", 160_000),
     ],
 )
-def test_it_learns(reference: str, device: str, steps: int, factor: float) -> None:
-    subject = Subject(reference, device)
+def test_it_learns(reference: str, steps: int) -> None:
+    subject = Subject(reference, "cuda")
     trainer = subject.trainer(4, env_steps=steps)
     for seed in range(4):
         trainer.submit(str(seed), subject.reward(), seed)
     events = run(trainer)
-    early = [
-        point.fitness
-        for event in events.values()
-        for point in points(event)[5:15]
-        if point.fitness is not None
-    ]
-    late = [
-        point.fitness
-        for event in events.values()
-        for point in points(event)[-10:]
-        if point.fitness is not None
-    ]
+    early, late = (
+        [each.fitness for of in events.values() for each in points(of)[part] if each.fitness]
+        for part in (slice(5, 15), slice(-10, None))
+    )
     # seconds upright, or metres, in an episode: of all four, after a few iterations and at the end
-    assert sum(late) / len(late) > factor * max(sum(early) / len(early), 0.1)
+    assert sum(late) / len(late) > 2.0 * max(sum(early) / len(early), 0.1)
 
 
 def test_neighbours_and_place_change_nothing(subject: Subject) -> None:
@@ -162,20 +136,6 @@ def test_neighbours_and_place_change_nothing(subject: Subject) -> None:
     assert_same(subject, run(among)["reference"], run(alone)["reference"])
 
 
-def test_one_slot_begins_as_three_do(subject: Subject) -> None:
-    """Not to the bit on a GPU: kernels for one matrix and for three may round differently, and a
-    training magnifies that."""
-    first = []
-    for slots in (1, 3):
-        trainer = subject.trainer(slots, env_steps=2 * 32 * 16)
-        trainer.submit("job", subject.reward(), 7)
-        first.append(points(run(trainer)["job"])[0])
-    one, three = first
-    assert one.reward == pytest.approx(three.reward, rel=1e-3, abs=1e-4)
-    assert one.kl == pytest.approx(three.kl, rel=0.05, abs=1e-4)
-    assert one.entropy == pytest.approx(three.entropy, rel=1e-3)
-
-
 def test_it_goes_on_from_a_snapshot_in_another_slot(subject: Subject, tmp_path: Path) -> None:
     settings = {"env_steps": 6 * 32 * 16}
     unbroken, broken, after = (subject.trainer(3, **settings) for _ in range(3))
@@ -184,44 +144,13 @@ def test_it_goes_on_from_a_snapshot_in_another_slot(subject: Subject, tmp_path: 
     broken.submit("reference", subject.reward(), 7)
     for _ in range(3):
         broken.iterate()
-    (tmp_path / "snapshot").write_bytes(snapshot_bytes(broken.snapshot("reference")))
     after.submit("other", subject.reward("sparse"), 1)
-    after.submit("reference", subject.reward(), 7, load_snapshot(tmp_path / "snapshot"))
+    after.submit(
+        "reference", subject.reward(), 7, saved(broken, "reference", tmp_path / "snapshot")
+    )
     events = run(after)["reference"]
     assert len(points(events)) == 3
     assert_same(subject, events, expected)
-
-
-def zero_policy(environment: VecTask, device: str) -> Policy:
-    size, actions = environment.num_observations, environment.num_actions
-    tensors = {
-        "observation_mean": torch.zeros(size),
-        "observation_deviation": torch.ones(size),
-        "policy.0.weight": torch.zeros(size, actions),
-        "policy.0.bias": torch.zeros(1, actions),
-        "log_std": torch.zeros(actions),
-    }
-    return Policy({name: each.to(device) for name, each in tensors.items()}, "elu", {})
-
-
-def test_an_evaluation_says_what_it_says_on_a_cpu(subject: Subject) -> None:
-    on_cpu: Callable[[int], VecTask] = lambda rows: subject.loaded.make(subject.task, rows)  # noqa: E731
-    results = []
-    for make, device in ((on_cpu, "cpu"), (subject.make, subject.device)):
-        environment = make(8)
-        policy = zero_policy(environment, device)
-        evaluation, trajectories = evaluate_policy(
-            environment, subject.task, policy, 8, record=True, seed=5
-        )
-        assert trajectories is not None
-        results.append((evaluation, trajectories["best"]["fitness"]))
-    (expected, best), (found, other_best) = results
-    # it falls over, which takes as long from the same start
-    for one, other in zip(expected.episodes, found.episodes, strict=True):
-        assert abs(one.length - other.length) <= 1
-        assert one.ended_by == other.ended_by
-        assert one.fitness == pytest.approx(other.fitness, abs=0.05)
-    assert abs(len(best) - len(other_best)) <= 1
 
 
 @pytest.mark.gpu

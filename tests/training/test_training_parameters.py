@@ -6,18 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import torch
 from torch import Tensor
-from training_environments import PointMass, run
+from training_environments import PointMass, policy_of, run, same, saved
 
 from eureka_agent.parameters import ParameterError
 from eureka_agent.records import ParameterRanges, ParameterStage
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.row_parameters import ACTION_DELAY
 from eureka_agent.task import Parameter, Task
-from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.reward import RewardFunction
-from eureka_agent.training.trainer import MemberFinished, Trainer, TrainerEvent
+from eureka_agent.training.trainer import Trainer
 
 LoadReward = Callable[..., RewardFunction]
 
@@ -59,16 +57,6 @@ def stages(*known: tuple[int, ParameterRanges]) -> tuple[ParameterStage, ...]:
     return tuple(ParameterStage(env_steps=begin, parameters=ranges) for begin, ranges in known)
 
 
-def policy(events: list[TrainerEvent]) -> dict[str, Tensor]:
-    finished = events[-1]
-    assert isinstance(finished, MemberFinished)
-    return finished.policy
-
-
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return all(torch.equal(value, other[name]) for name, value in one.items())
-
-
 def test_a_training_is_the_same_alone_and_among_others(
     make: Callable[[int], Trainer], point_reward: LoadReward
 ) -> None:
@@ -76,7 +64,7 @@ def test_a_training_is_the_same_alone_and_among_others(
     for name, ranges in {"usual": {}, "random": RANGES, "fixed": OTHERS}.items():
         trainer = make(1)
         trainer.submit(name, point_reward(), 7, curriculum=from_the_start(ranges))
-        alone[name] = policy(run(trainer)[name])
+        alone[name] = policy_of(run(trainer)[name])
     assert not same(alone["usual"], alone["random"])
     assert not same(alone["usual"], alone["fixed"])
     together = make(2)  # the third takes the slot that one of the others leaves
@@ -84,25 +72,7 @@ def test_a_training_is_the_same_alone_and_among_others(
     together.submit("fixed", point_reward(), 7, curriculum=from_the_start(OTHERS))
     together.submit("usual", point_reward(), 7)
     for name, events in run(together).items():
-        assert same(policy(events), alone[name]), name
-
-
-def test_it_goes_on_to_the_bit_in_another_slot(
-    make: Callable[[int], Trainer], point_reward: LoadReward, tmp_path: Path
-) -> None:
-    unbroken = make(1)
-    unbroken.submit("job", point_reward(), 7, curriculum=from_the_start(RANGES))
-    reference = policy(run(unbroken)["job"])
-    first = make(1)
-    first.submit("job", point_reward(), 7, curriculum=from_the_start(RANGES))
-    for _ in range(3):
-        first.iterate()
-    path = tmp_path / "snapshot"
-    path.write_bytes(snapshot_bytes(first.snapshot("job")))
-    second = make(2)
-    second.submit("other", point_reward(), 3, curriculum=from_the_start(OTHERS))
-    second.submit("job", point_reward(), 7, load_snapshot(path), curriculum=from_the_start(RANGES))
-    assert same(policy(run(second)["job"]), reference)
+        assert same(policy_of(events), alone[name]), name
 
 
 def test_a_wrong_distribution_is_not_queued(
@@ -144,22 +114,14 @@ def test_a_curriculum_goes_on_to_the_bit_beside_another_training(
     curriculum = stages(*CURRICULA[name])
     unbroken = make(1)
     unbroken.submit("job", point_reward(), 7, curriculum=curriculum)
-    reference = policy(run(unbroken)["job"])
+    reference = policy_of(run(unbroken)["job"])
     first = make(1)
     first.submit("job", point_reward(), 7, curriculum=curriculum)
     for _ in range(iterations):
         first.iterate()
-    path = tmp_path / "snapshot"
-    path.write_bytes(snapshot_bytes(first.snapshot("job")))
     second = make(2)
     second.submit("other", point_reward(), 3, curriculum=from_the_start(RANGES))
-    second.submit("job", point_reward(), 7, load_snapshot(path), curriculum=curriculum)
-    assert same(policy(run(second)["job"]), reference)
-
-
-def test_stages_out_of_order_are_not_queued(
-    make: Callable[[int], Trainer], point_reward: LoadReward
-) -> None:
-    trainer = make(1)
-    with pytest.raises(ValueError, match="expected ascending env steps"):
-        trainer.submit("job", point_reward(), 7, curriculum=stages((5, {}), (5, RANGES)))
+    second.submit(
+        "job", point_reward(), 7, saved(first, "job", tmp_path / "snapshot"), curriculum=curriculum
+    )
+    assert same(policy_of(run(second)["job"]), reference)

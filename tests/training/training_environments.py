@@ -1,13 +1,17 @@
-"""Two tiny environments, rewards for them, and a run to the end."""
+"""Tiny environments, rewards for them, runs to the end, and what two of them have in common."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from eureka_agent.records import CurvePoint
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, Variable
-from eureka_agent.training.trainer import Trainer, TrainerEvent
+from eureka_agent.training.members import Snapshot, load_snapshot, snapshot_bytes
+from eureka_agent.training.trainer import MemberFinished, MemberProgress, Trainer, TrainerEvent
 
 
 class PointMass(VecTask):
@@ -175,3 +179,30 @@ def run(trainer: Trainer) -> dict[str, list[TrainerEvent]]:
         for event in trainer.iterate():
             events.setdefault(event.job, []).append(event)
     return events
+
+
+def points(events: list[TrainerEvent]) -> list[CurvePoint]:
+    return [event.point for event in events if isinstance(event, MemberProgress)]
+
+
+def policy_of(events: list[TrainerEvent]) -> dict[str, Tensor]:
+    finished = events[-1]
+    assert isinstance(finished, MemberFinished), finished
+    return finished.policy
+
+
+def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
+    assert one.keys() == other.keys()
+    return all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+def assert_equal(one: list[TrainerEvent], other: list[TrainerEvent]) -> None:
+    """Curve and policy are equal to the bit; wall seconds are not looked at."""
+    assert points(one) == points(other)
+    assert same(policy_of(one), policy_of(other))
+
+
+def saved(trainer: Trainer, job: str, path: Path) -> Snapshot:
+    """The state of a running training as a file brings it back."""
+    path.write_bytes(snapshot_bytes(trainer.snapshot(job)))
+    return load_snapshot(path)

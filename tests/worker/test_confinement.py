@@ -106,83 +106,43 @@ def error_of(name: str, *arguments: object) -> int:
         lambda: Path("/tmp/new").write_text(""),
         lambda: os.stat("/"),
         lambda: os.listdir("/"),
-        lambda: os.readlink("/proc/self/exe"),
         lambda: os.unlink("/tmp/new"),
-        lambda: os.mkdir("/tmp/new"),
-        lambda: os.symlink("/", "/tmp/new"),
-        lambda: os.chdir("/"),
-        lambda: os.chmod(2, 0o777),
         lambda: os.getcwd(),
         lambda: Path("/proc/self/mem").read_bytes(),
         lambda: os.fork(),
         lambda: os.system("true") == 0 or os.execv("/bin/true", ["true"]),
         lambda: subprocess.run(["true"]),
-        lambda: os.posix_spawn("/bin/true", ["true"], {}),
         lambda: socket.socket(),
-        lambda: socket.socket(socket.AF_UNIX),
+        lambda: threading.Thread(target=print).start(),
         lambda: socket.socketpair(),
         lambda: os.pipe(),
-        lambda: os.dup(0),
         lambda: os.memfd_create("x"),
-        lambda: os.kill(os.getppid(), 0),
         lambda: os.kill(os.getppid(), signal.SIGKILL),
-        lambda: os.kill(0, 0),
         lambda: os.kill(-1, 0),
-        lambda: os.killpg(os.getpgrp(), 0),
         lambda: os.setsid(),
-        lambda: os.nice(1),
         lambda: os.sched_setaffinity(0, {0}),
         lambda: os.setuid(65534),
-        lambda: os.truncate(1, 0),
         lambda: os.get_terminal_size(0),
     ],
 )  # fmt: skip
 def test_python_meets_an_error_of_permission(attempt: Callable[[], object]) -> None:
-    assert "PermissionError" in in_fork(attempt)
+    said = in_fork(attempt)
+    assert "PermissionError" in said or "can't start new thread" in said
 
 
 REFUSED: dict[str, tuple[object, ...]] = {
-    # files
-    "open": (b"/etc/passwd", 0), "openat": (0xFFFFFF9C, b"/etc/passwd", 0), "openat2": (0, b"/etc/passwd", 0, 24),
-    "creat": (b"/tmp/new", 0), "stat": (b"/", 0), "newfstatat": (0, b"", 0, 0x1000), "statx": (0, b"", 0x1000, 0, 0), "access": (b"/", 0),
-    "readlink": (b"/proc/self/exe", 0, 0), "getdents64": (0, 0, 0), "getcwd": (0, 0), "unlinkat": (0, b"x", 0),
-    "renameat2": (0, b"x", 0, b"y", 0), "linkat": (0, b"x", 0, b"y", 0), "symlinkat": (b"x", 0, b"y"), "mkdirat": (0, b"x", 0),
-    "mknodat": (0, b"x", 0, 0), "fchmodat": (0, b"x", 0), "fchownat": (0, b"x", 0, 0, 0), "truncate": (b"x", 0), "ftruncate": (1, 0),
-    "fallocate": (1, 0, 0, 1), "utimensat": (0, b"x", 0, 0), "chroot": (b"/",), "mount": (0, 0, 0, 0, 0), "umount2": (b"/", 0),
-    "pivot_root": (b"/", b"/"), "name_to_handle_at": (0, b"/", 0, 0, 0), "open_by_handle_at": (0, 0, 0), "inotify_init1": (0,),
-    "fanotify_init": (0, 0), "fsopen": (b"ext4", 0), "open_tree": (0, b"/", 0), "move_mount": (0, b"", 0, b"", 0),
-    # descriptors
-    "ioctl": (0, 0x5413, 0), "fcntl": (0, 8, 1), "dup": (0,), "dup2": (0, 50), "dup3": (0, 50, 0), "pipe2": (0, 0), "eventfd2": (0, 0),
-    "epoll_create1": (0,), "signalfd4": (-1 & 0xFFFFFFFF, 0, 8, 0), "timerfd_create": (0, 0), "userfaultfd": (0,), "memfd_create": (b"x", 0),
-    "memfd_secret": (0,), "sendfile": (1, 0, 0, 1), "splice": (0, 0, 1, 0, 1, 0), "tee": (0, 1, 1, 0), "vmsplice": (1, 0, 0, 0),
-    "copy_file_range": (0, 0, 1, 0, 1, 0), "pidfd_open": (1, 0), "pidfd_getfd": (0, 0, 0), "pidfd_send_signal": (0, 9, 0, 0),
-    # sockets
-    "socket": (1, 1, 0), "socketpair": (1, 1, 0, 0), "connect": (0, 0, 0), "bind": (0, 0, 0), "listen": (0, 0), "accept": (0, 0, 0),
-    "accept4": (0, 0, 0, 0), "sendmsg": (1, 0, 0), "sendmmsg": (1, 0, 0, 0), "setsockopt": (0, 0, 0, 0, 0), "sendto": (1, 0, 0, 0, 1, 16),
-    "recvmsg": (0, 0, 0), "recvmmsg": (0, 0, 0, 0, 0), "shutdown": (0, 1), "getsockopt": (0, 0, 0, 0, 0),
-    # processes and threads
-    "fork": (), "vfork": (), "clone": (17, 0, 0, 0, 0), "execve": (b"/bin/true", 0, 0), "execveat": (0, b"/bin/true", 0, 0, 0),
-    "unshare": (0x10000000,), "setns": (0, 0), "setsid": (), "setpgid": (0, 0), "wait4": (0xFFFFFFFF, 0, 1, 0), "waitid": (0, 0, 0, 1, 0),
-    # others
+    # files, descriptors, sockets, processes
+    "openat": (0xFFFFFF9C, b"/etc/passwd", 0), "newfstatat": (0, b"", 0, 0x1000), "ftruncate": (1, 0), "open_by_handle_at": (0, 0, 0),
+    "ioctl": (0, 0x5413, 0), "fcntl": (0, 8, 1), "memfd_create": (b"x", 0), "sendfile": (1, 0, 0, 1), "pidfd_getfd": (0, 0, 0, 0),
+    "socket": (1, 1, 0), "sendmsg": (1, 0, 0), "sendto": (1, 0, 0, 0, 1, 16), "recvmsg": (0, 0, 0), "shutdown": (0, 1),
+    "clone": (17, 0, 0, 0, 0), "execve": (b"/bin/true", 0, 0), "setns": (0, 0), "wait4": (0xFFFFFFFF, 0, 1, 0),
+    "ptrace": (0, 0, 0, 0), "process_vm_readv": (1, 0, 0, 0, 0, 0),
+    # calls that are allowed with other arguments
     "getpgid": (1,), "getsid": (1,), "sched_getaffinity": (1, 128, 0), "clock_gettime": (-1 << 3, 0), "clock_nanosleep": (-1 << 3, 0, 0, 0),
-    "futex": (0, 6, 0, 0, 0, 0), "membarrier": (1, 0), "getrandom": (0, 1, 2), "set_robust_list": (0, 24), "readv": (0, 0, 0),
-    "pread64": (0, 0, 0, 0), "pwrite64": (1, 0, 0, 0), "ptrace": (0, 0, 0, 0), "process_vm_readv": (1, 0, 0, 0, 0, 0), "process_vm_writev": (1, 0, 0, 0, 0, 0), "process_madvise": (0, 0, 0, 0, 0),
-    "kcmp": (1, 1, 0, 0, 0), "rt_sigqueueinfo": (1, 0, 0), "rt_tgsigqueueinfo": (1, 1, 0, 0), "get_robust_list": (1, 0, 0),
-    # itself
-    "prctl": (4, 1, 0, 0, 0), "seccomp": (0, 0, 0), "arch_prctl": (0x1002, 0), "personality": (0x0400000,), "setrlimit": (7, 0),
-    "prlimit64": (0, 7, 1, 0), "setpriority": (0, 0, 5), "sched_setaffinity": (0, 0, 0), "sched_setscheduler": (0, 0, 0), "setuid": (65534,),
-    "setresuid": (65534, 65534, 65534), "setgroups": (0, 0), "capset": (0, 0), "umask": (0,), "timer_create": (0, 0, 0),
-    # memory
-    "mmap": (0, 4096, 3, 0x2022, -1, 0), "pkey_mprotect": (0, 4096, 5, 0), "remap_file_pages": (0, 0, 0, 0, 0),
-    "madvise": (0, 4096, 100), "mlock": (0, 4096), "mlockall": (1,), "shmget": (0, 4096, 0o1600), "shmat": (0, 0, 0), "msgget": (0, 0o1600),
-    "semget": (0, 1, 0o1600), "mq_open": (b"/x", 0), "mbind": (0, 0, 0, 0, 0, 0), "move_pages": (0, 0, 0, 0, 0, 0), "map_shadow_stack": (0, 0, 0),
-    # the machine
-    "io_uring_setup": (8, 0), "io_uring_enter": (0, 0, 0, 0, 0, 0), "io_uring_register": (0, 0, 0, 0), "io_setup": (8, 0), "bpf": (0, 0, 0),
-    "perf_event_open": (0, 0, 0, 0, 0), "keyctl": (0, 0), "add_key": (0, 0, 0, 0, 0), "request_key": (0, 0, 0, 0), "init_module": (0, 0, 0),
-    "finit_module": (0, 0, 0), "delete_module": (b"x", 0), "kexec_load": (0, 0, 0, 0), "reboot": (0, 0, 0, 0), "swapon": (b"x", 0),
-    "sethostname": (b"x", 1), "settimeofday": (0, 0), "clock_settime": (0, 0), "adjtimex": (0,), "syslog": (3, 0, 0), "acct": (0,), "quotactl": (0, 0, 0, 0),
-    "uname": (0,), "sysinfo": (0,), "iopl": (3,), "ioperm": (0, 1, 1), "modify_ldt": (0, 0, 0), "lookup_dcookie": (0, 0, 0),
-    "landlock_create_ruleset": (0, 0, 0), "vhangup": (), "nfsservctl": (0, 0, 0),
+    "futex": (0, 6, 0, 0, 0, 0), "getrandom": (0, 1, 2), "prlimit64": (0, 7, 1, 0), "mmap": (0, 4096, 3, 0x2022, -1, 0), "madvise": (0, 4096, 100),
+    # itself, and the machine
+    "prctl": (4, 1, 0, 0, 0), "seccomp": (0, 0, 0), "setrlimit": (7, 0), "setuid": (65534,), "mlock": (0, 4096), "shmget": (0, 4096, 0o1600),
+    "io_uring_setup": (8, 0), "bpf": (0, 0, 0), "perf_event_open": (0, 0, 0, 0, 0), "keyctl": (0, 0), "uname": (0,),
 }  # fmt: skip
 
 
@@ -202,13 +162,8 @@ def test_every_number_that_is_not_listed_is_refused() -> None:
     assert architecture is not None
     special = {"mmap", "mprotect", "getrlimit", "clone3"}
     skipped = {architecture.numbers.get(name) for name in (*_FREELY_ALLOWED, *special)}
-    if architecture.machine == "x86_64":
-        skipped |= {
-            335,
-            336,
-            # the kernel's own way back from its probes: no filter is asked, and SIGILL for whoever
-            # calls it
-        }
+    if architecture.machine == "x86_64":  # the kernel's way back from its probes asks no filter
+        skipped |= {335, 336}
     numbers = [number for number in range(600) if number not in skipped]
     libc = ctypes.CDLL(None, use_errno=True)
 
@@ -334,34 +289,6 @@ def test_no_memory_can_be_both_written_and_executed() -> None:
         assert json.loads(in_fork(rights, confined=False)) == []
 
 
-THREADS = """
-import torch
-from eureka_agent.worker.confinement import confine_computation, warm_up
-warm_up()
-assert confine_computation() is None
-print("confined", flush=True)
-torch.set_num_threads(4)
-(torch.rand(2000, 500) @ torch.rand(500, 500)).sum()
-print("threads", flush=True)
-"""
-
-
-def test_threads_do_not_begin() -> None:
-    assert "can't start new thread" in in_fork(lambda: threading.Thread(target=print).start())
-    # In a process of its own: libgomp of this one may have had threads before, for which a fork of
-    # it waits for ever. It ends the process when it gets none.
-    ended = subprocess.run(
-        [sys.executable, "-c", THREADS],
-        env=os.environ | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert "confined" in ended.stdout
-    assert ended.returncode == 1 or "threads" in ended.stdout, ended.stderr
-
-
 def test_its_memory_and_files_in_proc_are_closed_to_others_of_its_user() -> None:
     libc = ctypes.CDLL(None)
     assert libc.prctl(3, 0, 0, 0, 0) == 1  # PR_GET_DUMPABLE: this process is as it was
@@ -381,29 +308,6 @@ def test_its_memory_and_files_in_proc_are_closed_to_others_of_its_user() -> None
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         os.close(reading), os.close(writing)
-
-
-def test_the_parent_is_untouched(tmp_path: Path) -> None:
-    assert in_fork(lambda: 1) == "1"
-    (tmp_path / "file").write_text("written")
-    assert subprocess.run(["true"]).returncode == 0
-    assert (
-        "Seccomp:\t0" in Path("/proc/self/status").read_text()
-        or "Seccomp_filters:" in Path("/proc/self/status").read_text()
-    )
-    assert torch.backends.mkldnn.enabled is torch.backends.mkldnn.is_available()
-
-
-def test_warming_up_begins_no_thread() -> None:
-    program = textwrap.dedent("""
-        import os, torch
-        torch.set_num_threads(1)
-        before = len(os.listdir("/proc/self/task"))
-        from eureka_agent.worker.confinement import warm_up
-        warm_up()
-        assert len(os.listdir("/proc/self/task")) == before
-        """)
-    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
 
 
 def test_a_fork_of_a_process_with_threads_warms_up_and_confines_its_own() -> None:
@@ -446,14 +350,6 @@ def test_torch_computes_the_same_as_outside() -> None:
     assert len(worked) > 500
 
 
-def test_the_difference_that_onednn_makes_is_rounding() -> None:
-    x, kernel_of_it = torch.rand(2, 3, 20), torch.rand(5, 3, 4)
-    inside = in_fork(lambda: torch.nn.functional.conv1d(x, kernel_of_it).tolist())
-    torch.testing.assert_close(
-        torch.tensor(json.loads(inside)), torch.nn.functional.conv1d(x, kernel_of_it)
-    )
-
-
 @pytest.mark.parametrize(
     ("work", "said"),
     [
@@ -461,12 +357,8 @@ def test_the_difference_that_onednn_makes_is_rounding() -> None:
         (lambda: torch.ones(3)[7], "IndexError: index 7 is out of bounds"),
         (lambda: torch.ones(10**14), "can't allocate memory"),
         (lambda: __import__("this"), "ModuleNotFoundError"),
-        (lambda: warnings.warn("careful", stacklevel=1), "None"),
-        (lambda: time.sleep(0.001), "None"),
-        (lambda: len(os.urandom(8)), "8"),
         (lambda: os.kill(os.getpid(), 0), "None"),
         (lambda: os.abort(), f"ended with {-signal.SIGABRT}"),
-        (lambda: os.kill(os.getpid(), signal.SIGSEGV), f"ended with {-signal.SIGSEGV}"),
         (lambda: ctypes.string_at(8), f"ended with {-signal.SIGSEGV}"),
         (lambda: os._exit(3), "ended with 3"),
     ],
@@ -504,17 +396,14 @@ def test_a_socket_and_shared_memory_that_it_has_go_on_working() -> None:
     ours.close(), theirs.close()
 
 
-@pytest.mark.parametrize(
-    "path",
-    sorted(resource_folder("envs").glob("*/rewards/*.py")),
-    ids=lambda path: f"{path.parts[-3]}-{path.stem}",
-)
-def test_the_rewards_of_the_project_load_where_nothing_can_be_opened(path: Path) -> None:
-    source = path.read_text()
+def test_the_rewards_of_the_project_load_where_nothing_can_be_opened() -> None:
+    sources = [path.read_text() for path in resource_folder("envs").glob("*/rewards/*.py")]
 
     def load() -> bool:
-        namespace: dict[str, object] = {}
-        exec(compile(source, "<reward>", "exec"), namespace)
-        return callable(namespace["compute_reward"])
+        for source in sources:
+            namespace: dict[str, object] = {}
+            exec(compile(source, "<reward>", "exec"), namespace)
+            assert callable(namespace["compute_reward"])
+        return len(sources) > 30
 
     assert in_fork(load) == "True"

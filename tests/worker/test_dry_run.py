@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -79,37 +78,27 @@ async def test_the_baselines_have_no_error(dry_runner: DryRunner, path: str) -> 
     ("body", "code", "line", "said"),
     [
         ("return pole_upright[:, 3], {}", "D302", 3, "pole_upright (batch), cart_velocity (batch), actions (batch, 1)"),
-        ("x = 1\n    return pole_upright / missing, {}", "D302", 4, "missing"),
         ("raise SystemExit(0)", "D302", 3, "SystemExit"),
         ("return pole_upright", "D303", 3, "expected (total, components)"),
-        ("return pole_upright[:, None], {}", "D304", 3, "squeeze"),
         ("return pole_upright.mean(), {}", "D304", 3, "without `dim=-1`"),
-        ("return pole_upright > 0, {}", "D304", 3, "torch.bool"),
         ("return pole_upright, {'a': actions}", "D304", 3, "component 'a'"),
         ("x = torch.log(cart_velocity)\n    y = x + 1\n    return y, {'y': y}", "D305", 3, "component 'y' is nan"),
-        ("x = torch.exp(9 * cart_velocity)\n    y = x + 1\n    return y, {'y': y}", "D306", 3, "'cart_velocity' is"),
         ("y = 1 / pole_upright\n    return y, {'y': y}", "D306", 3, "'pole_upright' is 0"),
         ("x = actions[:, 0]\n    x += 1.0\n    return pole_upright, {}", "D317", None, "'actions' is changed in place"),
         ("y = pole_upright * torch.rand(1)\n    return y, {'y': y}", "D307", None, "two calls"),
         ("y = pole_upright - pole_upright.mean()\n    return y, {'y': y}", "D308", 3, "by `y = pole_upright - pole_upright.mean()`"),
-        ("size = actions.norm()\n    return pole_upright / size, {}", "D308", 3, "with `dim=-1`"),
-        ("y = (pole_upright - pole_upright.mean()) / pole_upright.std()\n    return y, {'y': y}", "D308", 3, "among 257"),
         # rows that mix where some are rare
         ("far = cart_velocity.abs() > 9\n    y = pole_upright\n    if far.any():\n        y = y - 9.0\n    return y, {'y': y}", "D308", 6, "some of them rare"),
-        ("y = pole_upright - 0.1 * (cart_velocity > 9).sum()\n    return y, {'y': y}", "D308", 3, "(cart_velocity > 9).sum()`"),
         ("y = pole_upright\n    if cart_velocity.max() > 9:\n        y = y.sort().values\n    return y, {'y': y}", "D308", 5, "y.sort().values`"),
         # a size whose squares overflow float32 in sums
         ("y = 1e17 * pole_upright\n    return y, {'y': y}", "D305", None, "1e+13 and more cannot be trained on"),
         ("y = pole_upright - 1e12 * cart_velocity.square()\n    return y, {'y': y}", "D306", None, "1e+13 and more cannot be trained on"),
-        ("y = 1e30 * pole_upright\n    return pole_upright, {'y': y, 'z': -y, 'u': pole_upright}", "D305", None, "component 'y' is"),
         # memory as it was left, and a term alone that counts
         ("y = pole_upright + torch.empty(10).isnan().any()\n    return y, {'y': y}", "D307", None, "leftovers"),
-        ("n = torch.asarray(b'00000000', dtype=torch.float64)\n    n += 1.0\n    return pole_upright, {'y': pole_upright, 'n': n[0]}", "D307", None, "two calls"),
         ("time.sleep(0.2)\n    return pole_upright, {'y': pole_upright}", "D309", None, "ms"),
         ("while True:\n        pass", "D310", None, "endless loop"),
         ("time.sleep(60)", "D310", None, "did not end within 1.5 s"),
         ("return pole_upright + torch.ones(25 * 10**9).sum(), {}", "D311", 3, "100 GB"),
-        ("x = [0] * 10**12\n    return pole_upright, {}", "D311", 3, "memory"),
         ("os._exit(0)", "D312", None, "exit status 0"),
         ("os.kill(os.getpid(), 11)", "D312", None, "SIGSEGV"),
         ("x = 1\n    mmap.mmap(-1, 4096, prot=7)", "D312", 4, "machine code that torch compiles as it runs"),
@@ -145,22 +134,17 @@ def compute_reward(
     [
         # in a band that random actions never reach
         ("r = u - band.mean()", "D308", "band.mean()`"),
-        ("r = u * (2.0 - torch.all((band == 0) | (terminated > 0)).float())", "D308", "rare"),
-        ("r = u - (step > 0.06).float().mean()", "D308", "rare"),
         ("assert not band.any()", "D302", "(with rare states among others)"),
         ("r = u + seen(SEEN, band)", "D307", "in another order"),
         ("pole_angle.masked_fill_(band > 0, 0.0)\n    r = u - pole_angle", "D317", "'pole_angle'"),
         ("r = u - 1e25 * band", "D306", "trained on"),
-        ("r = u + 1.0 / ((x.abs() * 2.0).floor() - 2.0)", "D306", "'cart_position' is"),
         ("r = u - terminated * torch.exp(30.0 * x.abs().clamp(max=2.9))", "D306", "'terminated' is 1"),
         # past the end of the track, where an episode that leaves it ends
         ("r = u + (3.0 - x.abs()).sqrt()", "D306", "(outside its range)"),
         # at the size of a training's batches, and at larger ones
         ("r = u - u.mean() * (len(u) == 512)", "D308", "among 512"),
         ("r = torch.cat([part - 0.1 * n for n, part in enumerate(u.split(600))])", "D308", "rare"),
-        ("r = u * max(1.0, u.numel() / 2000.0)", "D308", "among 4"),
         ("if len(u) > 600:\n        r = u + seen(SEEN, u)", "D307", "in another order"),
-        ("if len(u) == 512:\n        pole_upright.zero_()", "D317", "'pole_upright'"),
     ],
 )  # fmt: skip
 async def test_rare_states_and_large_batches_are_tried(
@@ -178,8 +162,6 @@ async def test_rare_states_and_large_batches_are_tried(
         # a cosine, a full turn, nearness and a flag stay within their ranges
         "torch.acos(u)",
         "(1.0 - u.square()).sqrt()",
-        "(torch.pi - pole_angle.abs()).sqrt()",
-        "(1.0 - terminated).sqrt()",
         # physics goes on past the end of the track
         "(3.0 - x.abs()).clamp(min=0.0).sqrt()",
         "torch.nn.functional.one_hot((x > 0.0).long(), 2).float()[:, 0]",
@@ -197,7 +179,6 @@ async def test_what_no_state_breaks_is_accepted(dry_runner: DryRunner, term: str
         ("def compute_reward(zebra):\n    return zebra, {}", "D301", "zebra"),
         ("x = 1 / 0\ndef compute_reward(pole_upright):\n    return pole_upright, {}", "D301", "ZeroDivisionError"),
         ("import os\nos._exit(4)\n" + ANY, "D312", "exit status 4"),
-        ("while True:\n    pass\n" + ANY, "D310", "1.5 s"),
     ],
 )  # fmt: skip
 async def test_a_source_that_cannot_be_loaded(
@@ -218,7 +199,6 @@ async def test_a_source_that_cannot_be_loaded(
         # a term that is in no component, and one that a clamp cuts off
         ("return pole_upright - 5.0 * cart_velocity.abs(), {'a': pole_upright}", "D315", "its components"),
         ("y = pole_upright + cart_velocity\n    return y.clamp(-0.1, 0.1), {'a': pole_upright, 'b': cart_velocity}", "D315", "has 0.1,"),
-        ("y = (cart_velocity > 500).float()\n    return y, {'y': y}", "D313", "of random actions"),
         ("time.sleep(0.02)\n    return pole_upright, {'a': pole_upright}", "D309", "ms"),
     ],
 )  # fmt: skip
@@ -229,40 +209,6 @@ async def test_what_is_odd_but_not_wrong_is_a_warning(
     assert {finding.severity for finding in findings} == {"warning"}
     found = next(finding for finding in findings if finding.code == code)
     assert said in found.message
-
-
-async def test_fifty_dry_runs_are_fast_and_leave_no_process(
-    dry_runner: DryRunner, scratch: Path
-) -> None:
-    forks = (
-        "if os.fork() == 0:\n        os.setsid()\n        time.sleep(60)\n    return pole_upright,"
-        " {'a': pole_upright}"
-    )
-    error = the_only_error(await dry_runner.dry_run(given_reward(HEAD + forks)))
-    assert (error.code, error.line) == ("D302", 3)
-    assert "PermissionError" in error.message
-    began = time.monotonic()
-    for _ in range(50):
-        assert (
-            await dry_runner.dry_run(
-                given_reward(HEAD + "return pole_upright, {'a': pole_upright}")
-            )
-            == ()
-        )
-    assert time.monotonic() - began < 10.0  # 0.01 s each on an idle machine
-    workers = [
-        entry
-        for entry in Path("/proc").glob("[0-9]*/environ")
-        if _holds(entry, f"HOME={scratch}".encode())
-    ]
-    assert len(workers) == 2  # the worker, and the nursery of its trainings' rewards
-
-
-def _holds(path: Path, text: bytes) -> bool:
-    try:
-        return text in path.read_bytes()
-    except OSError:
-        return False
 
 
 async def test_a_machine_without_room_for_a_fork_is_no_finding_on_the_reward(
@@ -278,22 +224,11 @@ async def test_a_machine_without_room_for_a_fork_is_no_finding_on_the_reward(
     assert os.listdir("/proc/self/fd") == opened
 
 
-async def test_a_dry_run_writes_no_file(dry_runner: DryRunner, tmp_path: Path) -> None:
-    path = tmp_path / "written"
-    source = HEAD + f"open({str(path)!r}, 'w').write('x' * 100)\n    return pole_upright, {{}}"
-    assert (
-        "PermissionError" in the_only_error(await dry_runner.dry_run(given_reward(source))).message
-    )
-    assert not path.exists()
-
-
 @pytest.mark.parametrize(
     "returned",
     [
-        "a + b, {'a': a, 'b': b}",
         "a * b, {'a': a, 'b': b}",
         "2.0 * a * b + c, {'a': a, 'b': b, 'c': c}",
-        "a * b * c, {'a': a, 'b': b, 'c': c}",
     ],
 )
 async def test_sums_and_products_of_components_leave_no_term_out(

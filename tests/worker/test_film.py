@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from pathlib import Path
 
 import av
@@ -12,7 +11,7 @@ import pytest
 from PIL import Image
 
 from eureka_agent.simulation.pictures import Picture
-from eureka_agent.worker.film import HEADER_PIXELS, Episode, Gif, Mp4, line, scenes, shown_steps
+from eureka_agent.worker.film import HEADER_PIXELS, Episode, Gif, Mp4, scenes, shown_steps
 
 HELD = 15
 """Pictures of the last state: half a second at 30 a second."""
@@ -34,13 +33,6 @@ def test_a_video_runs_in_the_environment_s_own_time() -> None:
     assert len(steps) == 300 + HELD
     assert steps[:7] == [0, 2, 3, 5, 7, 8, 10]
     assert set(steps[300:]) == {500}
-
-
-def test_slow_steps_are_shown_several_times() -> None:
-    # 20 steps a second: three pictures for two steps
-    steps = list(shown_steps(10, 0.05))
-    assert steps[:15] == [0, 1, 1, 2, 3, 3, 4, 5, 5, 6, 7, 7, 8, 9, 9]
-    assert Counter(steps)[10] == HELD
 
 
 def made(*groups: list[Episode], seconds: float = 100.0, unit: str | None = "m"):  # noqa: ANN201
@@ -68,14 +60,6 @@ def test_a_longer_episode_is_cut() -> None:
     assert not scene.is_under_way(1, 4)
 
 
-def test_a_scene_is_as_large_as_its_panels_and_even() -> None:
-    (scene,) = made([episode(5), episode(5)])
-    black = np.zeros((64, 64, 3), dtype=np.uint8)
-    picture = scene.drawn(0, [black, black])
-    # two panels of 64 with a gap of 4, with a line above and below the picture
-    assert picture.shape == (HEADER_PIXELS + 64 + HEADER_PIXELS, 132, 3)
-
-
 def test_a_panel_is_dimmed_after_its_episode_s_end() -> None:
     (scene,) = made([episode(2), episode(8)])
     white = np.full((64, 64, 3), 255, dtype=np.uint8)
@@ -84,21 +68,6 @@ def test_a_panel_is_dimmed_after_its_episode_s_end() -> None:
     assert at_end[middle, 32, 0] == 255
     assert later[middle, 32, 0] == 140  # 255 × (1 − 0.45)
     assert later[middle, 100, 0] == 255
-
-
-def test_the_line_below_tells_time_fitness_and_the_end() -> None:
-    """As the same text in a line by itself; a choice is made without the fitness."""
-    picture = np.zeros((64, 320, 3), dtype=np.uint8)
-    for unit, told in (("m", "0.50 s   fitness 1.00 m"), (None, "0.50 s")):
-        (scene,) = scenes([[episode(5)]], (320, 64), 0.1, unit=unit, seconds=9.0)
-        assert np.array_equal(
-            scene.drawn(5, [picture])[-HEADER_PIXELS:], line(320, told, "time out")
-        )
-        assert np.array_equal(scene.drawn(0, [picture])[-HEADER_PIXELS:], line(320, "0.00 s"))
-
-
-def test_a_long_title_is_cut() -> None:
-    assert line(200, "a_name_" * 30).shape == (HEADER_PIXELS, 200, 3)
 
 
 # ── files as another program reads them ───────────────────────────────────────────────────────────
@@ -128,16 +97,6 @@ def test_a_video_holds_every_picture_at_its_time(tmp_path: Path) -> None:
     for place, colour in ((5, COLOURS[0]), (15, COLOURS[1]), (25, COLOURS[2])):
         mean = frames[place].to_ndarray(format="rgb24").mean(axis=(0, 1))
         assert mean == pytest.approx(colour, abs=6)
-
-
-def test_a_browser_can_begin_before_the_video_has_come(tmp_path: Path) -> None:
-    path = tmp_path / "video.mp4"
-    video = Mp4(path, 30)
-    for _ in range(5):
-        video.add(plain(COLOURS[0]))
-    video.close()
-    content = path.read_bytes()
-    assert content.index(b"moov") < content.index(b"mdat")
 
 
 def test_a_gif_is_the_beginning_at_ten_pictures_a_second() -> None:

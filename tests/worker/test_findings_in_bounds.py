@@ -14,7 +14,7 @@ from eureka_agent.boundary.bounds import (
     MOST_FINDINGS,
     MOST_SHOWN_FINDINGS,
 )
-from eureka_agent.boundary.events import EVENT, DryRunDone, TaskMeasured, TransitionsScored
+from eureka_agent.boundary.events import EVENT, DryRunDone, TransitionsScored
 
 MEMORY = "".join(f"{value!r}, " for value in range(10_000))
 """Text as long as what somebody would like to carry out."""
@@ -56,9 +56,7 @@ def test_all_findings_together_are_some_kilobytes_and_errors_come_first() -> Non
     assert [each.code for each in few] == ["D314", "D302"]  # in the order in which they were found
 
 
-@pytest.mark.parametrize(
-    "code", ["A201", "R701", "N501", "D30", "D3022", "D1", "", "d302", "D302 ", "F001", "X" * 9000]
-)
+@pytest.mark.parametrize("code", ["A201", "D3022", "", "d302", "X" * 9000])
 def test_a_code_of_another_step_is_no_finding_of_a_dry_run(code: str) -> None:
     with pytest.raises(ValidationError) as caught:
         said(finding(code=code))
@@ -80,14 +78,6 @@ def event(**measurements: object) -> str:
     )
 
 
-def test_what_is_in_bounds_is_taken() -> None:
-    found = EVENT.validate_json(
-        event(starts={"x": [[0.0, 1.0, 0.0]] * 12}, masses_and_sizes=["1 kg"])
-    )
-    assert isinstance(found, TaskMeasured)
-    assert found.measurements.starts["x"][11] == (0.0, 1.0, 0.0)
-
-
 @pytest.mark.parametrize(
     "measurements",
     [
@@ -95,7 +85,6 @@ def test_what_is_in_bounds_is_taken() -> None:
         {"starts": {f"x{index}": [] for index in range(1001)}},
         {"starts": {"x": [[0.0, float("nan"), 0.0]]}},
         {"masses_and_sizes": ["1 kg " * 100]},
-        {"termination_conditions": {"fell": "x" * 401}},
         {"zero_actions": {"mean": float("inf"), "std": 0.0, "length": 1.0, "episodes": 4}},
         {"surprise": 1},
     ],

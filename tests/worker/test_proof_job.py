@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
@@ -66,44 +65,3 @@ def test_stable_baselines_policy_acts_here_as_it_does_there() -> None:
     ours = policy.act(observations)
     np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-4, atol=1e-5)
     assert np.abs(theirs).max() > 0.01
-
-
-class Signs(VecTask):
-    """Guess the sign that is shown."""
-
-    num_observations = 1
-    num_actions = 1
-    action_choices = (2,)
-    max_episode_length = 8
-    control_dt = 1.0
-
-    def __init__(self, num_envs: int, device: Any = "cpu", seed: int = 0) -> None:
-        super().__init__(num_envs, device, seed)
-        self.sign = torch.ones(num_envs)
-        self.guess = torch.zeros(num_envs)
-
-    def pre_physics_step(self, actions: Tensor) -> None:
-        self.guess = actions[:, 0]
-
-    def compute_observations(self) -> None:
-        self.obs_buf[:, 0] = self.sign
-
-    def compute_variables(self) -> dict[str, Tensor]:
-        return {"sign": self.sign, "guess": self.guess}
-
-    def reset_idx(self, env_ids: Tensor) -> None:
-        drawn = self.random.uniform(env_ids, 1, -1.0, 1.0).squeeze(-1)
-        self.sign[env_ids] = drawn.sign()
-
-
-def right(values: Mapping[str, Tensor]) -> Tensor:
-    return ((values["sign"] > 0) == (values["guess"] > 0.5)).float()
-
-
-def test_stable_baselines_learns_a_choice() -> None:
-    settings = SETTINGS.model_copy(update={"env_steps": 6000, "num_envs": 16})
-    environment = Signs(16, seed=2)
-    rewarded = RewardedEnvironment(environment, ("sign", "guess"), right)
-    tensors = proof_job.train(rewarded, settings, 5)
-    policy = Policy(tensors, settings.activation, {}, distribution_of(environment))
-    assert policy.act(torch.tensor([[1.0], [-1.0]])).flatten().tolist() == [1.0, 0.0]

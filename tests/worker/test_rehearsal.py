@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from faulty_environments import PHYSICS, RESET, TASK, after_steps, line_of, write_lift
+from faulty_environments import RESET, TASK, after_steps, line_of, write_lift
 
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.simulation.loading import load_environment
@@ -35,10 +35,8 @@ def test_a_whole_environment_passes(tmp_path: Path) -> None:
         (after_steps(RECORDED_STEPS + 6, "self.height[:] = torch.inf"), '"height": self', "'height' is inf in step"),
         (((RESET, RESET + "        self.height[2:] = torch.nan\n"),), '"height": self', "nan right after a reset"),
         (after_steps(6, "raise OSError('no cable')"), "raise OSError", "in simulate: OSError: no cable"),
-        (after_steps(6, "raise BaseException('no cable')"), "raise BaseException", "in simulate: BaseException: no cable"),
         ((('"hit_the_roof": self', '"lost": self'),), "class Lift", "ends episodes by 'lost'"),
         (((RESET, RESET + "        while True: pass\n"),), "while True", "a reset of 8 environments did not end within 0.3 s"),
-        (((PHYSICS, "        while True: pass\n"),), "while True", "a step of 8 environments did not end within 0.3 s"),
         ((("dim=1)", "dim=0)"),), '"motion": torch', "'motion' has the shape (2, 8), expected (8, 2)"),
         ((('            "height": self.height,\n', ""),), "def compute_variables", "'height' is declared, but not given"),
     ],
@@ -65,7 +63,6 @@ def test_a_fault_is_named_with_file_and_line(
     [
         ("height / (height > 9.0)", "NaN or infinite"),
         ("height / nothing", "line 5, in fitness: NameError"),
-        ("exit(1)", "line 5, in fitness: SystemExit: 1"),
     ],
 )
 def test_the_task_s_own_fitness_is_tried_too(tmp_path: Path, fitness: str, said: str) -> None:

@@ -106,12 +106,10 @@ def test_results_stay_when_the_next_call_is_made(remote: Remote) -> None:
     ("source", "message"),
     [
         ("def compute_reward(heigt):\n    return heigt, {}", "reads 'heigt', which is no variable"),
-        ("def compute_reward(secret):\n    return secret, {}", "reads 'secret', which is private"),
         ("x = 1", "defines no function 'compute_reward'"),
         ("1 / 0\ndef compute_reward(height):\n    return height, {}", "line 1: ZeroDivisionError"),
         ("def compute_reward(height) return", "not valid Python"),
         ("import os\nos._exit(7)\ndef compute_reward(height):\n    return height, {}", "ended by itself with exit status 7"),
-        ("raise KeyboardInterrupt\ndef compute_reward(height):\n    return height, {}", "ended by itself"),
     ],
 )  # fmt: skip
 def test_a_source_that_does_not_load_says_why(remote: Remote, source: str, message: str) -> None:
@@ -154,8 +152,6 @@ def test_a_top_level_without_end_is_ended(remote: Remote, monkeypatch: pytest.Mo
     ("body", "code", "message"),
     [
         ("return height", "contract", r"line 3: returned Tensor, expected \(total, components\)"),
-        ("return height[:1], {}", "contract", r"the total has shape \(1,\)"),
-        ("return height, {'a\\x1b[2J': height}", "contract", "1 to 80 visible characters"),
         ("return height, {'n' * 90: height}", "contract", "1 to 80 visible characters"),
         ("return height, {str(i): height for i in range(101)}", "contract", "there are 101 components, expected at most 100"),
         ("return height / missing, {}", "raised", "line 3: NameError: name 'missing'"),
@@ -165,7 +161,6 @@ def test_a_top_level_without_end_is_ended(remote: Remote, monkeypatch: pytest.Mo
         ("os.kill(os.getpid(), 11)", "raised", "was ended by SIGSEGV"),
         ("mmap.mmap(-1, 4096, prot=7)", "raised", "which the wall forbids"),
         ("raise KeyboardInterrupt", "raised", "ended by itself"),
-        ("raise SystemExit", "raised", "line 3: SystemExit"),
     ],
 )  # fmt: skip
 def test_what_fails_is_told_and_the_next_call_is_another(
@@ -240,10 +235,8 @@ def compute_reward(velocity, previous_height, goal):
     [
         b"garbage",
         b"",
-        b'{"code": "loaded", "names": ["height"]}',
         b'{"code": "load", "message": ""}',
         b'{"code": "called", "names": [1, 2]}',
-        b'{"code": "called", "names": "abc"}',
         b'{"code": "called", "names": [' + b",".join(b'"%d"' % i for i in range(999)) + b"]}",
         b'{"code": "called", "names": ["' + b"x" * 70_000 + b'"]}',
         b"[" * 60_000,
@@ -277,31 +270,6 @@ def compute_reward(height):
 """
     with pytest.raises(RewardLoadError, match="no answer that can be read"):
         remote(source)
-
-
-QUANTIZED = """
-import torch
-def compute_reward(height):
-    {engine}
-    layer = torch.ops.quantized.linear_prepack(torch.quantize_per_tensor(torch.ones(8, 8), 0.1, 0, torch.qint8), None)
-    torch.ops.quantized.linear(torch.quantize_per_tensor(torch.ones(8, 8), 0.1, 3, torch.quint8), layer, 0.1, 0)
-    return height, {{}}
-"""
-
-
-@pytest.mark.skipif(
-    "fbgemm" not in torch.backends.quantized.supported_engines, reason="without FBGEMM"
-)
-@pytest.mark.parametrize("engine", ["pass", "torch.backends.quantized.engine = 'onednn'"])
-def test_what_torch_can_only_compile_as_it_runs_has_an_end_with_a_name(
-    remote: Remote, engine: str
-) -> None:
-    reward = remote(QUANTIZED.format(engine=engine))
-    with pytest.raises(
-        RewardContractError, match="machine code that torch compiles as it runs"
-    ) as caught:
-        reward.begin(values(), 5.0)()
-    assert "convert to float first" in caught.value.hint
 
 
 def test_it_has_no_descriptors_but_its_own(remote: Remote) -> None:

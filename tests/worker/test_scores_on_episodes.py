@@ -10,12 +10,9 @@ import numpy as np
 import pytest
 import pytest_asyncio
 
-from eureka_agent.critic.critic import Critic
-from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.records import EpisodeOrder, Verdict
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.training.evaluation import trajectories_bytes
 
@@ -144,53 +141,12 @@ async def test_a_reward_that_ends_its_process_costs_no_other_its_credit(
     assert [each is None for each in found] == [False, True, True, True, False]
 
 
-async def test_where_the_fitness_is_paid_at_a_time_limit_it_cuts_no_return_off(
-    dry_runner: DryRunner, tmp_path: Path
-) -> None:
-    """A reward that is the same at all steps orders them by what is left of the episode alone."""
-    steps, constant = 50, given_reward(reward("0 * pole_upright + 1"))
-    found = {}
-    for name in ("failed", "timed-out"):
-        terminated = np.zeros(steps, dtype=np.float32)
-        terminated[-1] = name == "failed"
-        paid = np.zeros(steps, dtype=np.float32)
-        paid[-1] = 1.0
-        episode = {
-            "pole_upright": paid,
-            "fitness": paid,
-            "observations": np.ones((steps, 1), dtype=np.float32),
-            "terminated": terminated,
-        }
-        path = tmp_path / f"{name}.npz"
-        path.write_bytes(trajectories_bytes({"best": episode}))
-        (credit,) = await dry_runner.credits([constant], {name: path})
-        assert credit is not None
-        found[name] = credit.to_go
-    assert found["failed"] == pytest.approx(-1.0)
-    assert found["timed-out"] == pytest.approx(0.0, abs=1e-6)
-
-
 async def test_episodes_without_observations_tell_no_agreement(
     dry_runner: DryRunner, stored: Path
 ) -> None:
     asked = given_reward(reward("pole_upright"))
     assert await dry_runner.credits([asked], {"plain": stored}) == [None]
     assert (await dry_runner.score(asked, {"plain": stored})).returns
-
-
-async def test_returns_come_in_the_order_of_the_files(
-    dry_runner: DryRunner, tmp_path: Path
-) -> None:
-    files = {
-        name: episodes_file(tmp_path / name, [value], [value, value])
-        for name, value in (("2-01", 0.25), ("1-01", 0.5), ("1-02", 1.0))
-    }
-    scored = await dry_runner.score(given_reward(reward("pole_upright")), files)
-    assert scored.returns == (
-        {"worst": 0.25, "best": 0.5},
-        {"worst": 0.5, "best": 1.0},
-        {"worst": 1.0, "best": 2.0},
-    )
 
 
 async def test_a_worker_keeps_the_files_of_the_last_score_alone(
@@ -230,29 +186,6 @@ async def test_a_worker_keeps_the_files_of_the_last_score_alone(
         }
 
 
-async def test_credit_and_scores_take_turns_without_a_file_that_is_sent_again(
-    dry_runner: DryRunner, scratch: Path, tmp_path: Path
-) -> None:
-    """As the drafts of a proposal and the critic's look at the chosen one do, on many files."""
-    files = {name: episodes_file(tmp_path / name, [0.0], [1.0]) for name in ("x", "y", "z")}
-    asked = given_reward(reward("pole_upright"))
-
-    async def there(name: str, credit: bool) -> dict[str, int]:
-        if credit:
-            await dry_runner.credits([asked], {name: files[name]})
-        else:
-            scored = await dry_runner.score(asked, {name: files[name]})
-            assert scored.returns == ({"worst": 0.0, "best": 1.0},)
-        return {path.name: path.stat().st_mtime_ns for path in scratch.rglob("*.npz")}
-
-    await there("x", True)
-    both = await there("y", False)
-    assert both.keys() == {"episodes-x.npz", "episodes-y.npz"}
-    assert await there("x", True) == both
-    assert await there("y", False) == both
-    assert (await there("z", True)).keys() == {"episodes-y.npz", "episodes-z.npz"}
-
-
 @pytest.mark.parametrize(
     ("source", "said"),
     [
@@ -272,67 +205,3 @@ async def test_what_has_no_values_says_why_and_the_worker_lives_on(
     assert (
         await dry_runner.score(given_reward(reward("pole_upright")), {"alive": stored})
     ).reason == ""
-
-
-async def test_values_that_are_not_finite_are_nulls(dry_runner: DryRunner, stored: Path) -> None:
-    scored = await dry_runner.score(given_reward(reward("pole_upright.sqrt()")), {"roots": stored})
-    assert scored.returns[0]["worst"] is None
-    assert scored.returns[0]["best"] == pytest.approx(1 + 0.75**0.5 + 0.5**0.5)
-
-
-async def test_a_file_without_episodes_is_a_reason(dry_runner: DryRunner, tmp_path: Path) -> None:
-    path = tmp_path / "broken.npz"
-    path.write_bytes(b"PK\x03\x04 not a zip file")
-    assert (
-        await dry_runner.score(given_reward(reward("pole_upright")), {"broken": path})
-    ).reason != ""
-    assert (
-        await dry_runner.score(
-            given_reward(reward("pole_upright")), {"gone": tmp_path / "gone.npz"}
-        )
-    ).reason != ""
-
-
-# ── the critic's steps on it ──────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture
-def memory(tmp_path: Path) -> Memory:
-    """One attempt in training, and the episodes of three trained ones: the longer upright, the
-    better."""
-    fitness = {"1-01": (0.5, 1.0), "1-02": (1.5, 2.25), "1-03": (0.25, 3.0)}
-    episodes = tuple(
-        KnownEpisodes(
-            name,
-            episodes_file(tmp_path / f"{name}.npz", [worst / 3] * 3, [best / 3] * 3),
-            {"worst": worst, "best": best},
-        )
-        for name, (worst, best) in fitness.items()
-    )
-    return Memory(
-        rewards=(KnownReward("2-01", given_reward(reward("pole_upright.square()"))),),
-        episodes=episodes,
-    )
-
-
-def errors(verdict: Verdict) -> list[str]:
-    return [finding.code for finding in verdict.findings if finding.severity == "error"]
-
-
-async def test_a_known_source_is_refused_and_the_order_of_stored_episodes_is_told(
-    dry_runner: DryRunner, memory: Memory
-) -> None:
-    critic = Critic(await dry_runner.start(), dry_runner)
-    repeated = f"# again\n{reward('pole_upright.square()')}"
-    verdict = await critic.judge(given_reward(repeated), memory=memory)
-    assert (errors(verdict), verdict.steps_run[-1]) == (["N501"], "novelty")
-    assert verdict.order is None
-    unchecked = Critic(await dry_runner.start(), dry_runner, novelty=False)
-    assert (await unchecked.judge(given_reward(repeated), memory=memory)).accepted
-    # fitness .25 .5 1 1.5 2.25 3: of more than a quarter of 2.75 are the differences of 4 + 3 + 2 +
-    # 2 + 1 = 12 pairs, just enough
-    for total, right in (("pole_upright", 12.0), ("-pole_upright", 0.0)):
-        verdict = await critic.judge(given_reward(reward(total)), memory=memory)
-        assert verdict.accepted
-        assert verdict.order == EpisodeOrder(pairs=12, right=right)
-    assert (await critic.judge(given_reward(reward("pole_upright")))).order is None

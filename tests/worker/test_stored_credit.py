@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr
 
-from eureka_agent.records import MOST_RANKED_STEPS
-from eureka_agent.worker.stored_credit import MOST_STEPS, StoredCredit, discounted, going_on
+from eureka_agent.worker.stored_credit import StoredCredit, discounted, going_on
 
 LENGTHS = [[40, 25], [60]]
 """Lengths of the episodes of two policies."""
@@ -63,11 +62,6 @@ def three_parts(values: np.ndarray, observations: np.ndarray) -> list[np.ndarray
     return [values, returns, np.concatenate(advantages)]
 
 
-def test_returns_end_with_their_episode() -> None:
-    found = discounted(np.array([1.0, 1.0, 1.0]), [2, 1])
-    assert found == pytest.approx([1.99, 1.0, 1.0])
-
-
 def test_an_episode_that_was_cut_off_goes_on_like_the_rest_of_it() -> None:
     values, lengths = np.array([1.0, 1.0, 1.0, 3.0, 2.0, 1.0]), [2, 2, 2]
     found = discounted(values, lengths) * going_on(lengths, [False, False, True])
@@ -103,13 +97,6 @@ def test_the_three_correlations_are_those_of_other_libraries(
     assert found.alignment == pytest.approx(np.mean(expected))
 
 
-def test_of_one_policy_they_are_spearmans(fitness: np.ndarray, observations: np.ndarray) -> None:
-    totals = observations[:, 1] + fitness
-    found = StoredCredit(fitness, observations, [EPISODES], ENDED).of(totals)
-    assert found is not None
-    assert found.step == pytest.approx(spearmanr(totals, fitness).statistic)
-
-
 def test_that_one_policy_is_better_than_another_says_nothing() -> None:
     """A reward that pays the better policy's steps and the worse one's alike in themselves."""
     fitness = np.append(np.tile([0.0, 1.0], 30), np.tile([10.0, 11.0], 30))
@@ -141,38 +128,3 @@ def test_nothing_is_said_where_a_total_is_no_number(
 ) -> None:
     credit = StoredCredit(fitness, observations, LENGTHS, ENDED)
     assert credit.of(np.append(fitness[1:], np.nan)) is None
-
-
-def test_ranks_are_those_of_scipy_also_where_the_fitness_is_always_0(
-    fitness: np.ndarray, observations: np.ndarray
-) -> None:
-    found = StoredCredit(np.zeros(STEPS), observations, LENGTHS, ENDED).of(fitness)
-    assert found is not None
-    assert (found.step, found.to_go, found.advantage) == (0.0, 0.0, 0.0)
-    parts = three_parts(fitness, observations)
-    expected = np.concatenate([within(part) for part in parts])
-    assert found.ranks == pytest.approx(expected, abs=1e-4)
-
-
-def test_a_constant_reward_of_episodes_that_end_early_has_returns_alone() -> None:
-    """Its steps are equal; what is left of the episode tells."""
-    fitness = np.concatenate([np.linspace(0, 1, length) for length in EPISODES])
-    found = StoredCredit(fitness, np.ones((STEPS, 1)), LENGTHS, ENDED).of(np.ones(STEPS))
-    assert found is not None
-    assert found.step == 0.0
-    assert found.to_go != 0.0
-
-
-def test_many_steps_and_wide_observations_are_compared_in_part() -> None:
-    random = np.random.default_rng(4)
-    steps = 3 * MOST_STEPS
-    observations = random.normal(size=(steps, 600))
-    fitness = random.normal(size=steps)
-    found = StoredCredit(fitness, observations, [[steps]], [True]).of(fitness)
-    assert found is not None
-    assert found.alignment == pytest.approx(1.0)
-    assert len(found.ranks) == 3 * MOST_RANKED_STEPS
-    spread = fitness[np.linspace(0, steps - 1, MOST_STEPS).round().astype(int)]
-    ranks = (rankdata(spread) - (MOST_STEPS + 1) / 2) / MOST_STEPS
-    shown = ranks[np.linspace(0, MOST_STEPS - 1, MOST_RANKED_STEPS).round().astype(int)]
-    assert found.ranks[:MOST_RANKED_STEPS] == pytest.approx(shown, abs=1e-4)

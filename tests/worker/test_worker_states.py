@@ -132,11 +132,6 @@ def test_a_variable_and_its_window_move_together(order: tuple[str, str]) -> None
     ] * len(rows)
 
 
-def test_two_moments_of_one_quantity_are_known_by_their_values(extremes: ExtremeStates) -> None:
-    rows = rows_of(extremes, "'distance' and 'earlier_distance' are 20 m")
-    assert extremes.values["earlier_distance"][rows].tolist() == pytest.approx([20.1] * len(rows))
-
-
 def test_limits_are_the_range_or_follow_from_unit_and_recording(extremes: ExtremeStates) -> None:
     # zero is outside of the height's range: the nearest value in it stands for it
     assert sorted(set(extremes.values["height"].flatten().tolist())) == [0.5, 0.75, 1.5]
@@ -162,14 +157,6 @@ def test_a_direction_keeps_its_length(extremes: ExtremeStates) -> None:
     )
     rows = rows_of(extremes, "'direction' is against axis 2")
     assert extremes.values["direction"][rows].tolist() == [[0.0, 0.0, -1.0]] * len(rows)
-
-
-def test_labels_and_rows_are_as_many(extremes: ExtremeStates) -> None:
-    assert (
-        {len(value) for value in extremes.values.values()}
-        == {len(extremes.labels)}
-        == {len(extremes.beyond)}
-    )
 
 
 @pytest.fixture

@@ -11,21 +11,9 @@ from typing import Literal
 import torch
 
 from eureka_agent.errors import EurekaError
+from eureka_agent.simulation import user_modules
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
-from eureka_agent.simulation.user_modules import (
-    TimeLimitError,
-    describe_error,
-    error_place,
-    time_limit,
-)
-from eureka_agent.training.conformance import checks, declarations, rows, training
-from eureka_agent.training.conformance.checks import (
-    Nonconforming,
-    NotApplicable,
-    Note,
-    Remark,
-    Subject,
-)
+from eureka_agent.training.conformance import checks, rows, training
 from eureka_agent.training.environment_faults import place_of_error
 
 LIMIT_SECONDS = 60.0
@@ -33,12 +21,12 @@ ROLLOUT_SECONDS = 4.0
 """Duration of whole episodes of random actions, and of a brief training."""
 _STANDARD_ERROR = 2
 
-Finding = Remark | Note
-Check = Callable[[Subject], Iterable[Finding] | None]
+Finding = checks.Remark | checks.Note
+Check = Callable[[checks.Subject], Iterable[Finding] | None]
 
 _MADE, _VARIABLES, _FITNESS = "can be made", "variables after a reset", "fitness"
 _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
-    ("names", declarations.hooks),
+    ("names", training.hooks),
     ("observations after a reset", checks.observations_after_reset),
     ("observation columns", checks.written_columns),
     (_VARIABLES, checks.variables_after_reset),
@@ -52,23 +40,19 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("same seed, same trajectory", rows.same_seed),
     ("episodes begin anew", rows.begun_anew),
     ("rows are independent", rows.row_independence),
-    ("moving actions", rows.moving_actions),
     ("rows are restored", rows.restored_rows),
-    ("state in tensors", checks.state_in_tensors),
     ("parameters", rows.parameters),
     ("resets on a GPU", rows.masked_resets),
-    ("steps on a GPU", declarations.no_values),
-    ("copies to a GPU", declarations.no_copies_to_the_gpu),
-    ("physics", declarations.mujoco_speed),
-    ("episode", declarations.episode),
+    ("steps on a GPU", training.no_values),
+    ("physics", training.mujoco_speed),
+    ("episode", training.episode),
 )
 _OF_A_TASK: tuple[tuple[str, Check], ...] = (
     (_FITNESS, training.fitness),
     ("human reward", training.human_reward),
     ("sparse reward", training.sparse_reward),
-    ("baselines", declarations.baselines),
-    ("torch alone", declarations.numpy_in_rewards),
-    ("task", declarations.settings),
+    ("baselines", training.baselines),
+    ("task", training.settings),
 )
 _NEEDED = {"variables after a step": _VARIABLES, "sparse reward": _FITNESS, "task": _FITNESS}
 """Checks that would repeat the finding of another one."""
@@ -137,7 +121,7 @@ class _Checking:
             return
         known = set[str]()
         for name in self._loaded.tasks if task is None else (task,):
-            subject = Subject(self._loaded, self._loaded.tasks[name], name)
+            subject = checks.Subject(self._loaded, self._loaded.tasks[name], name)
             if repr(subject.task.options) not in known:  # others make another environment
                 yield from self._run(((_MADE, checks.made),), subject)
                 if (name, _MADE) in self._broken:
@@ -148,12 +132,12 @@ class _Checking:
             if not self._broken:
                 yield from self._run(self._rollouts(), subject)
 
-    def _load(self, task: str | None) -> list[Remark]:
+    def _load(self, task: str | None) -> list[checks.Remark]:
         loaded = load_environment(self._reference)
         loaded.task(task)
         self._loaded = loaded
         expected, hint = "nothing that is out of order", "correct it, or leave it if it is meant"
-        return [Remark(expected, each, hint) for each in loaded.environment_class._remarks]
+        return [checks.Remark(expected, each, hint) for each in loaded.environment_class._remarks]
 
     def _rollouts(self) -> tuple[tuple[str, Check], ...]:
         """The checks that run longer, with the values that they share."""
@@ -163,10 +147,11 @@ class _Checking:
             ("a brief training", partial(training.brief_training, seen=seen, seconds=seconds)),
             ("moving observations", partial(training.moving_columns, seen=seen)),
             ("fitness tells apart", partial(training.fitness_tells_apart, seen=seen)),
-            ("stable physics", partial(training.stable_physics, seen=seen)),
         )
 
-    def _run(self, chosen: Iterable[tuple[str, Check]], subject: Subject) -> Iterator[CheckResult]:
+    def _run(
+        self, chosen: Iterable[tuple[str, Check]], subject: checks.Subject
+    ) -> Iterator[CheckResult]:
         for name, check in chosen:
             if self._stuck:
                 return
@@ -187,7 +172,7 @@ class _Checking:
         began = time.monotonic()
         try:
             results = self._findings(name, check)
-        except Nonconforming as finding:
+        except checks.Nonconforming as finding:
             self._broken.add((task, name))
             expected, actual = finding.expected or expected, finding.actual
             results = [CheckResult(name, "error", expected, actual, finding.hint)]
@@ -195,49 +180,42 @@ class _Checking:
                 results = []
             self._raised.add(actual)
         for result in results:
-            dated = replace(
-                result,
-                task=task,
-                expected=result.expected or expected,
-                seconds=time.monotonic() - began,
-            )
+            seconds, told = time.monotonic() - began, result.expected or expected
+            dated = replace(result, task=task, expected=told, seconds=seconds)
             self._observer.ends(dated)
             yield dated
 
     def _findings(
         self, name: str, check: Callable[[], Iterable[Finding] | None]
     ) -> list[CheckResult]:
-        """Results of a check that passed. Raises Nonconforming."""
+        """Results of a check that passed. Raises checks.Nonconforming."""
         try:
-            with time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
+            with user_modules.time_limit(self._limit_s, _STANDARD_ERROR, end_process=True):
                 found = list(check() or ())
-        except NotApplicable:
+        except checks.NotApplicable:
             return []
-        except (Nonconforming, KeyboardInterrupt):
+        except (checks.Nonconforming, KeyboardInterrupt):
             raise
         except EurekaError as error:
-            raise Nonconforming("", error.message, error.hint, raised=True) from None
-        except TimeLimitError as error:
+            raise checks.Nonconforming("", error.message, error.hint, raised=True) from None
+        except user_modules.TimeLimitError as error:
             self._stuck = True
             place = self._place(error) or place_of_error(error)
-            raise Nonconforming(
-                "",
-                f"{place}it did not end within {error.seconds:g} s",
-                "look for a loop that never ends, or raise --time-limit",
-            ) from None
+            actual = f"{place}it did not end within {error.seconds:g} s"
+            hint = "look for a loop that never ends, or raise --time-limit"
+            raise checks.Nonconforming("", actual, hint) from None
         except BaseException as error:  # noqa: BLE001  (whatever the environment's code raises)
             place = self._place(error)
             # with variables that are not as declared this program's own code fails
             follows = not place and any(each == _VARIABLES for _, each in self._broken)
-            actual = "" if follows else f"{place}{describe_error(error)}"
-            raise Nonconforming("", actual, "correct this line", raised=True) from None
-        warnings = [
-            CheckResult(name, "warning", each.expected, each.actual, each.hint)
-            for each in found
-            if isinstance(each, Remark)
-        ]
-        notes = "; ".join(each for each in found if isinstance(each, Note))
+            actual = "" if follows else f"{place}{user_modules.describe_error(error)}"
+            raise checks.Nonconforming("", actual, "correct this line", raised=True) from None
+        remarks = (each for each in found if isinstance(each, checks.Remark))
+        warnings = [CheckResult(name, "warning", it.expected, it.actual, it.hint) for it in remarks]
+        notes = "; ".join(each for each in found if isinstance(each, checks.Note))
         return warnings or [CheckResult(name, "ok", "", notes or "as expected")]
 
     def _place(self, error: BaseException) -> str:
-        return error_place(error, self._loaded.folder if self._loaded is not None else None)
+        return user_modules.error_place(
+            error, self._loaded.folder if self._loaded is not None else None
+        )

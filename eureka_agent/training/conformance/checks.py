@@ -5,13 +5,12 @@ sees."""
 from __future__ import annotations
 
 import math
-from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-import numpy
 import torch
 from torch import Tensor
 
@@ -31,13 +30,10 @@ BEYOND_RANGE = 1e6
 """Multiple of a declared range from which a state is not physical."""
 LONGEST = 500
 """Most steps in which a state can grow."""
-_STORED_STEPS = 40
-_BASE_ATTRIBUTES = frozenset(("active_rows", "skipped_rows", "extras", "random", "resets_by_mask"))
 
 
 class Nonconforming(Exception):
-    """An error that a check found; `raised`: as an exception of the environment's code. An empty
-    `expected` stands for the check's docstring."""
+    """An error that a check found; `raised`: as an exception of the environment's code."""
 
     def __init__(self, expected: str, actual: str, hint: str, raised: bool = False) -> None:
         super().__init__(expected)
@@ -120,11 +116,9 @@ def written_columns(subject: Subject) -> None:
     environment.compute_observations()
     missing = environment.obs_buf.isnan().all(dim=0).nonzero().flatten().tolist()
     if environment.obs_buf is buffer and missing:
-        raise Nonconforming(
-            f"{environment.num_observations} columns, as num_observations says",
-            f"never written: {columns_in_words(missing)}",
-            "write them, or make num_observations smaller: policies see them as 0",
-        )
+        expected = f"{environment.num_observations} columns, as num_observations says"
+        hint = "write them, or make num_observations smaller: policies see them as 0"
+        raise Nonconforming(expected, f"never written: {columns_in_words(missing)}", hint)
 
 
 def columns_in_words(columns: list[int]) -> str:
@@ -170,11 +164,9 @@ def time_limit(subject: Subject) -> None:
     ended = transition.terminated ^ transition.truncated
     if not bool(ended.all()):
         length = environment.max_episode_length
-        raise Nonconforming(
-            f"all {ROWS} rows terminated or truncated (not both) after {length} steps",
-            f"{int(ended.sum())} rows",
-            "leave the time limit to the base class: compute_termination gives other ends alone",
-        )
+        expected = f"all {ROWS} rows terminated or truncated (not both) after {length} steps"
+        hint = "leave the time limit to the base class: compute_termination gives other ends alone"
+        raise Nonconforming(expected, f"{int(ended.sum())} rows", hint)
 
 
 def finite_values(subject: Subject) -> None:
@@ -235,77 +227,16 @@ def reset_state(subject: Subject) -> None:
     ends = [SUCCEEDED] if environment.success_causes else []
     for name in ("progress_buf", "actions", "terminated", *ends):
         if bool((after[name][asked] != 0).any()):
-            raise Nonconforming(
-                f"{name} 0 in a row just reset",
-                f"{after[name][asked].tolist()!r}",
-                "call the base class's reset_rows",
-            )
+            expected = f"{name} 0 in a row just reset"
+            actual = f"{after[name][asked].tolist()!r}"
+            raise Nonconforming(expected, actual, "call the base class's reset_rows")
     others = [row for row in range(ROWS) if row not in asked.tolist()]
-    changed = [
-        name
-        for name, value in before.items()
-        if not torch.equal(after[name][others], value[others])
-    ]
+    same = (torch.equal(after[name][others], value[others]) for name, value in before.items())
+    changed = [name for name, is_same in zip(before, same, strict=True) if not is_same]
     if changed:
-        raise Nonconforming(
-            f"reset_idx({asked.tolist()!r}) changes these rows alone",
-            f"it changed {', '.join(changed)} of other rows",
-            "write reset_idx with env_ids as index: `self.state[env_ids] = …`",
-        )
-
-
-def state_in_tensors(subject: Subject) -> Iterator[Remark]:
-    """Tensors with a row per environment hold all that a step changes, as a resume needs."""
-    environment = subject.make()
-    if not environment.restorable:
-        raise NotApplicable
-    environment.tell_rows_from_constants(subject.make(ROWS + 1))
-    before = _attributes(environment)
-    for _ in run(environment, actions_for(environment, _STORED_STEPS, seed=9)):
-        pass
-    after = _attributes(environment)
-    changed = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
-    if changed:
-        names = ", ".join(
-            f"self.{name} ({type(vars(environment).get(name)).__name__})" for name in changed[:8]
-        )
-        yield Remark(
-            "nothing else changes while it is stepped",
-            f"{names}: not saved with a row, nor given back to it",
-            "keep one tensor row for each environment, add it to row_tensors(), or write"
-            " `restorable = False` in the class",
-        )
-
-
-def _attributes(environment: VecTask) -> dict[str, object]:
-    """Attributes outside a row's state, in a comparable form."""
-    # a subclass may give row tensors under other names
-    rows = {**environment.row_tensors(), **VecTask.row_tensors(environment)}
-    held = frozenset(map(id, rows.values()))
-    return {
-        name: _comparable(value, held)
-        for name, value in vars(environment).items()
-        if name not in rows and name not in _BASE_ATTRIBUTES and not name.startswith("__")
-    }
-
-
-def _comparable(value: object, held: frozenset[int], depth: int = 4) -> object:
-    """A plain value, equal for equal content; a type's name for any other object. `held`: ids of
-    the row tensors, which may stand in a dict or list."""
-    if isinstance(value, Tensor):
-        # a view of a row's state, such as a named sensor, belongs to that state
-        rows = id(value) in held or value._base is not None or value.is_inference()
-        return "tensor" if rows else (tuple(value.shape), value.tolist())
-    if isinstance(value, numpy.ndarray):
-        own = value.base is None and value.dtype != object
-        return (value.shape, value.tolist()) if own else "array"
-    if depth and isinstance(value, (list, tuple, deque)):
-        return [_comparable(each, held, depth - 1) for each in value]
-    if depth and isinstance(value, dict):
-        return {repr(key): _comparable(each, held, depth - 1) for key, each in value.items()}
-    if isinstance(value, (bool, int, float, str, bytes, type(None), set, frozenset, numpy.generic)):
-        return repr(value)
-    return type(value).__name__
+        expected = f"reset_idx({asked.tolist()!r}) changes these rows alone"
+        hint = "write reset_idx with env_ids as index: `self.state[env_ids] = …`"
+        raise Nonconforming(expected, f"it changed {', '.join(changed)} of other rows", hint)
 
 
 # ── helpers ───────────────────────────────────────────────────────────────────────────────────────
@@ -313,16 +244,12 @@ def _comparable(value: object, held: frozenset[int], depth: int = 4) -> object:
 
 def _check_variables(environment: VecTask, values: Mapping[str, Tensor]) -> None:
     declared = {variable.name: variable for variable in environment.all_variables()}
-    faults = {
-        "missing": sorted(set(declared) - set(values)),
-        "not declared": sorted(set(values) - set(declared)),
-    }
+    names, given = set(declared), set(values)
+    faults = {"missing": sorted(names - given), "not declared": sorted(given - names)}
     if any(faults.values()):
-        raise Nonconforming(
-            f"the {len(declared)} declared variables",
-            "; ".join(f"{fault}: {names!r}" for fault, names in faults.items() if names),
-            "compute_variables returns exactly the names in the class's `variables`",
-        )
+        actual = "; ".join(f"{fault}: {names!r}" for fault, names in faults.items() if names)
+        hint = "compute_variables returns exactly the names in the class's `variables`"
+        raise Nonconforming(f"the {len(declared)} declared variables", actual, hint)
     for name, value in values.items():
         shape = (environment.num_envs, *declared[name].shape)
         check_tensor(f"variable {name}", value, shape, torch.float32)
@@ -366,11 +293,8 @@ def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
                 "a smaller time step, smaller forces or gears, and more damping keep it stable;"
                 " see what grows from step to step",
             )
-        raise Nonconforming(
-            f"{name} finite",
-            f"{what} {_first_odd(value)} {where}",
-            "guard divisions, and limit velocities in the physics",
-        )
+        hint = "guard divisions, and limit velocities in the physics"
+        raise Nonconforming(f"{name} finite", f"{what} {_first_odd(value)} {where}", hint)
 
 
 def _limits(cls: type[VecTask]) -> Mapping[str, float]:

@@ -12,16 +12,7 @@ from torch import Tensor
 from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import PREVIOUS_PREFIX, WINDOW_SUFFIX
-from eureka_agent.training.conformance.checks import (
-    RANDOM_STEPS,
-    ROWS,
-    Nonconforming,
-    NotApplicable,
-    Note,
-    Remark,
-    Subject,
-)
+from eureka_agent.training.conformance import checks
 from eureka_agent.training.environment_faults import OBSERVATIONS
 
 ROW_TOLERANCE = 1e-4
@@ -30,8 +21,6 @@ _STEPS_BEFORE = 40
 _PARAMETER_STEPS = 130
 """A push that comes every 2 s falls among them in some row."""
 _SHORT_EPISODE = 9
-_MOST_MOVED = 64
-"""Actions that are tried one by one."""
 _SHOWN = 8
 _REST_OF_STATE = (
     "add the tensors that hold the rest of the state to row_tensors, or set `restorable = False` in"
@@ -40,7 +29,7 @@ _REST_OF_STATE = (
 
 
 Pairs = Iterable[tuple[int, int]]
-_ALL_ROWS = [(row, row) for row in range(ROWS)]
+_ALL_ROWS = [(row, row) for row in range(checks.ROWS)]
 
 
 def _difference(
@@ -48,8 +37,7 @@ def _difference(
     words: tuple[str, str],
     pairs: Pairs = _ALL_ROWS,
 ) -> tuple[str, str]:
-    """Name of the first number that differs between rows of two states, beyond rounding, and both
-    values, each with its `words`; empty without one."""
+    """Name of the first number that differs beyond rounding, and both values in words; or empty."""
     for row, place in pairs:
         for name in states[0]:
             one, other = states[0][name][row].float(), states[1][name][place].float()
@@ -76,7 +64,7 @@ def _unequal(one: RecordedStep, other: RecordedStep) -> list[str]:
 
 def _begun(environment: VecTask) -> VecTask:
     """The environment, at the start of the same episodes in any instance."""
-    rows = torch.arange(ROWS)
+    rows = torch.arange(checks.ROWS)
     environment.seed_rows(rows, 1000 + rows)
     environment.reset()
     return environment
@@ -85,7 +73,7 @@ def _begun(environment: VecTask) -> VecTask:
 def _episode(environment: VecTask, steps: int, seed: int) -> list[RecordedStep]:
     """Start, recorded as a step, and steps of the same episodes in any instance."""
     _begun(environment)
-    none = torch.zeros(ROWS, dtype=torch.bool)
+    none = torch.zeros(checks.ROWS, dtype=torch.bool)
     start = RecordedStep(environment.obs_buf.clone(), copied_variables(environment), none, none)
     return [start, *run(environment, actions_for(environment, steps, seed))]
 
@@ -93,22 +81,21 @@ def _episode(environment: VecTask, steps: int, seed: int) -> list[RecordedStep]:
 # ── random numbers and episodes ───────────────────────────────────────────────────────────────────
 
 
-def same_seed(subject: Subject) -> None:
+def same_seed(subject: checks.Subject) -> None:
     """Equal seeds give equal trajectories."""
     first, second = subject.steps(_COMPARED_STEPS), subject.steps(_COMPARED_STEPS)
     for index, steps in enumerate(zip(first, second, strict=True)):
         if different := _unequal(*steps):
-            raise Nonconforming(
-                "two runs with seed 0 give the same values",
-                f"{', '.join(different)} differ in step {index}",
-                f"draw random numbers from {subject.cls.random_numbers}",
-            )
+            expected = "two runs with seed 0 give the same values"
+            hint = f"draw random numbers from {subject.cls.random_numbers}"
+            actual = f"{', '.join(different)} differ in step {index}"
+            raise checks.Nonconforming(expected, actual, hint)
 
 
-def begun_anew(subject: Subject) -> None:
+def begun_anew(subject: checks.Subject) -> None:
     """An episode is the same in a used instance as in a fresh one."""
     fresh, used = subject.make(seed=0), subject.make(seed=1)
-    used.tell_rows_from_constants(subject.make(ROWS + 1))
+    used.tell_rows_from_constants(subject.make(checks.ROWS + 1))
     expected = _episode(fresh, _COMPARED_STEPS, 11)
 
     def changed_by(names: Sequence[str]) -> str:
@@ -133,17 +120,14 @@ def begun_anew(subject: Subject) -> None:
     if left:
         starts, after = (_own_tensors(_begun(each)) for each in (subject.make(seed=2), used))
         same = (name for name in written if name in starts)
-        names = [
-            each
-            for each in same
-            if not torch.equal(starts[each].nan_to_num(), after[each].nan_to_num())
-        ]
+        pairs = ((each, starts[each].nan_to_num(), after[each].nan_to_num()) for each in same)
+        names = [each for each, one, other in pairs if not torch.equal(one, other)]
     elif changed_by(written):  # other episodes may leave other values: spoil what steps write
         texts = {name: text for name in written if (text := changed_by([name]))}
         names, left = list(texts), next(iter(texts.values()), "")
     if left:
         told = ", ".join(f"self.{name}" for name in names[:_SHOWN])
-        raise Nonconforming(
+        raise checks.Nonconforming(
             "an episode that does not depend on the one before",
             f"what an episode leaves in {told} is there in the next: {left}" if told else left,
             " and ".join(
@@ -156,11 +140,9 @@ def begun_anew(subject: Subject) -> None:
 
 
 def _own_tensors(environment: VecTask) -> dict[str, Tensor]:
-    return {
-        name: value
-        for name, value in VecTask.row_tensors(environment).items()
-        if name != "obs_buf" and name in vars(environment) and not value.is_inference()
-    }
+    found = VecTask.row_tensors(environment).items()
+    own = {name: value for name, value in found if name in vars(environment)}
+    return {name: it for name, it in own.items() if name != "obs_buf" and not it.is_inference()}
 
 
 def _written_by_steps(environment: VecTask) -> list[str]:
@@ -179,7 +161,7 @@ def _written_by_steps(environment: VecTask) -> list[str]:
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def row_independence(subject: Subject) -> None:
+def row_independence(subject: checks.Subject) -> None:
     """A row alone and the same row among others have the same trajectory."""
     row, seed = 5, torch.tensor([123])
     many, alone = subject.make(seed=0), subject.make(1, seed=1)
@@ -190,65 +172,19 @@ def row_independence(subject: Subject) -> None:
     actions = actions_for(many, _COMPARED_STEPS, seed=3)
     steps = zip(run(many, actions), run(alone, actions[:, row : row + 1]), strict=True)
     for index, (among, single) in enumerate(steps):
-        states, words = (_numbers(among), _numbers(single)), (f"among {ROWS}", "alone")
+        states, words = (_numbers(among), _numbers(single)), (f"among {checks.ROWS}", "alone")
         name, text = _difference(states, words, [(row, 0)])
         if name:
-            raise Nonconforming(
-                f"{name} of a row is the same alone and among {ROWS} rows",
-                f"{text} in step {index}",
-                f"let no operation mix rows, and draw random numbers from {many.random_numbers}",
-            )
+            expected = f"{name} of a row is the same alone and among {checks.ROWS} rows"
+            hint = f"let no operation mix rows, and draw random numbers from {many.random_numbers}"
+            raise checks.Nonconforming(expected, f"{text} in step {index}", hint)
 
 
-def moving_actions(subject: Subject) -> Iterator[Remark]:
-    """A change of any one action changes a variable, an observation or an end."""
-    size = min(subject.cls.num_actions, _MOST_MOVED)
-    rows = size * -(-ROWS // size)
-    usual, other = subject.make(rows), subject.make(rows)
-    column = torch.arange(rows) % size  # the one action in which a row differs from the usual one
-    actions = actions_for(usual, RANDOM_STEPS, seed=0)
-    changed = actions.clone()
-    drawn = actions_for(other, RANDOM_STEPS, seed=1)
-    changed[:, range(rows), column] = drawn[:, range(rows), column]
-    still = set(range(size))
-    for steps in zip(run(usual, actions), run(other, changed), strict=True):
-        before, after = ({**_numbers(step), "": step.terminated} for step in steps)
-        for name, value in before.items():
-            if name.removeprefix(PREVIOUS_PREFIX).removesuffix(WINDOW_SUFFIX) == "actions":
-                continue
-            mine, its = (each.reshape(rows, -1).cpu() for each in (value, after[name]))
-            differs = mine != its
-            for shown in ("actions", f"{PREVIOUS_PREFIX}actions"):  # a number shows the action
-                acted, changed_to = (
-                    step.values[shown].reshape(rows, -1).cpu()[range(rows), column].unsqueeze(1)
-                    for step in steps
-                )
-                differs &= ~((mine == acted) & (its == changed_to))
-            still -= {*column[differs.any(dim=1)].tolist()}
-        if not still:
-            break
-    for environment in (usual, other):
-        environment.close()
-    names = [
-        repr(f"{each.name}.{entry}" if entry else each.name)
-        for each in subject.cls.channels_of_action()
-        for entry in each.entries or ("",)
-    ]
-    for each in sorted(still):
-        yield Remark(
-            "",
-            f"the action {names[each] if names else f'in column {each}'} changes nothing in"
-            f" {RANDOM_STEPS} steps of random actions",
-            "see that the step uses it, and that its joint can move; leave this where it counts in"
-            " rare states alone",
-        )
-
-
-def restored_rows(subject: Subject) -> None:
+def restored_rows(subject: checks.Subject) -> None:
     """Rows loaded into another instance by `load_row_state` continue as before."""
-    first, second, wider = subject.make(seed=0), subject.make(seed=1), subject.make(ROWS + 1)
+    first, second, wider = subject.make(seed=0), subject.make(seed=1), subject.make(checks.ROWS + 1)
     if not first.restorable:
-        raise NotApplicable
+        raise checks.NotApplicable
     for environment, seed in ((first, 4), (second, 5)):
         environment.tell_rows_from_constants(wider)
         for _ in run(environment, actions_for(environment, _STEPS_BEFORE // 2, seed)):
@@ -260,7 +196,7 @@ def restored_rows(subject: Subject) -> None:
     observations = ({OBSERVATIONS: first.obs_buf}, {OBSERVATIONS: second.obs_buf})
     name, text = _difference(observations, ("before", "after"), pairs)
     if name:
-        raise Nonconforming(
+        raise checks.Nonconforming(
             "observations of a row stay as they are after load_row_state, when others are reset",
             text,
             f"{_REST_OF_STATE}, and let reset_idx change the rows of env_ids alone",
@@ -272,29 +208,26 @@ def restored_rows(subject: Subject) -> None:
         states, words = (_numbers(one), _numbers(other)), ("where it was", "where it was loaded")
         name, text = _difference(states, words, pairs)
         if name:
-            raise Nonconforming(
-                f"{name} of a row continues unchanged after row_state and load_row_state",
-                f"{text} {index + 1} steps later",
-                _REST_OF_STATE,
-            )
+            expected = f"{name} of a row continues unchanged after row_state and load_row_state"
+            raise checks.Nonconforming(expected, f"{text} {index + 1} steps later", _REST_OF_STATE)
 
 
-def masked_resets(subject: Subject) -> None:
+def masked_resets(subject: checks.Subject) -> None:
     """On a GPU a step resets every row and restores unchanged those whose episode continues."""
     if "cuda" not in subject.cls.device_types or not subject.cls.restorable:
-        raise NotApplicable
-    by_index, by_mask, wider = subject.make(), subject.make(), subject.make(ROWS + 1)
+        raise checks.NotApplicable
+    by_index, by_mask, wider = subject.make(), subject.make(), subject.make(checks.ROWS + 1)
     for environment in (by_index, by_mask):
         environment.tell_rows_from_constants(wider)
         environment.max_episode_length = _SHORT_EPISODE
-        environment.progress_buf[:] = torch.arange(ROWS) % _SHORT_EPISODE
+        environment.progress_buf[:] = torch.arange(checks.ROWS) % _SHORT_EPISODE
     by_mask.resets_by_mask = True
     actions = actions_for(by_index, _STEPS_BEFORE, seed=7)
     for index, steps in enumerate(zip(run(by_index, actions), run(by_mask, actions), strict=True)):
         for name in _unequal(*steps):
             expected, found = (_numbers(step)[name] for step in steps)
-            row = int((expected != found).reshape(ROWS, -1).any(dim=1).nonzero()[0])
-            raise Nonconforming(
+            row = int((expected != found).reshape(checks.ROWS, -1).any(dim=1).nonzero()[0])
+            raise checks.Nonconforming(
                 f"{name} are the same whether a GPU's resets or the CPU's were made",
                 f"{found[row].tolist()!r} against {expected[row].tolist()!r} after step {index}",
                 _REST_OF_STATE,
@@ -304,16 +237,16 @@ def masked_resets(subject: Subject) -> None:
 # ── parameters ────────────────────────────────────────────────────────────────────────────────────
 
 
-def parameters(subject: Subject) -> Iterator[Note]:
+def parameters(subject: checks.Subject) -> Iterator[checks.Note]:
     """Each parameter changes the states at both ends of its range, all of which stay finite, and
     none does at its default."""
     declared = subject.cls.parameters
     if not declared:
-        raise NotApplicable
+        raise checks.NotApplicable
 
     def played(distribution: Distribution) -> list[RecordedStep]:
         environment = subject.make()
-        environment.set_parameters(torch.arange(ROWS), distribution)
+        environment.set_parameters(torch.arange(checks.ROWS), distribution)
         steps = _episode(environment, _PARAMETER_STEPS, 13)
         environment.close()
         return steps
@@ -324,7 +257,7 @@ def parameters(subject: Subject) -> Iterator[Note]:
         if _unequal(one, other):
             states = _numbers(one), _numbers(other)
             text = _difference(states, ("without", "with them"))[1]
-            raise Nonconforming(
+            raise checks.Nonconforming(
                 "the same numbers, to the bit, with all parameters set to their defaults",
                 f"{text or 'the last bits differ'}, {index} steps after a reset",
                 "compute them so that the default gives the unchanged number: a factor of 1, a"
@@ -339,16 +272,16 @@ def parameters(subject: Subject) -> Iterator[Note]:
         for index, step in enumerate(found):
             for name, value in _numbers(step).items():
                 if not bool(torch.isfinite(value).all()):
-                    raise Nonconforming(
+                    raise checks.Nonconforming(
                         f"finite states with {what}, an end of its range",
                         f"{name} is not finite {index} steps after a reset",
                         "declare a smaller range, or make the physics stable there",
                     )
         if not any(map(_unequal, usual, found)):
-            raise Nonconforming(
+            raise checks.Nonconforming(
                 f"states that differ with {what} from those with {parameter.default:g}",
                 f"all are equal in {_PARAMETER_STEPS} steps of random actions",
                 f'read self.parameter_values["{parameter.name}"], in parameters_changed where'
                 " something is computed from it, or take the parameter out",
             )
-    yield Note(f"{len(declared)}: {', '.join(each.name for each in declared)}")
+    yield checks.Note(f"{len(declared)}: {', '.join(each.name for each in declared)}")
