@@ -48,17 +48,6 @@ def test_attempts_are_ordered_by_iteration_sample_and_revision(
     assert archive.attempts(iteration=2) == ()
 
 
-def test_a_later_stage_replaces_the_earlier_one(
-    tmp_path: Path, make_attempt: Callable[..., Attempt]
-) -> None:
-    archive = Archive(tmp_path)
-    store_attempt(archive, make_attempt(0, 0, stage=Stage.PROPOSED))
-    store_attempt(archive, make_attempt(0, 0, fitness=2.0))
-    assert [(attempt.stage, attempt.fitness) for attempt in archive.attempts()] == [
-        (Stage.TRAINED, 2.0)
-    ]
-
-
 def test_the_table_can_be_read_with_plain_sql(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
@@ -100,17 +89,6 @@ def test_the_journal_comes_back_in_order_with_its_time(tmp_path: Path) -> None:
         (3, 12.5, RunEnded),
     ]
     assert [each.number for each in Archive(tmp_path).entries(after=2)] == [3]
-
-
-def test_a_reader_sees_what_another_process_adds(
-    tmp_path: Path, make_attempt: Callable[..., Attempt]
-) -> None:
-    writer = Archive(tmp_path)
-    store_attempt(writer, make_attempt(0, 0, fitness=1.0))
-    reader = Archive(tmp_path, reading=True)
-    assert [each.id for each in reader.attempts()] == ["1-01"]
-    store_attempt(writer, make_attempt(0, 1, fitness=2.0))
-    assert [each.id for each in reader.attempts()] == ["1-01", "1-02"]
 
 
 def test_what_was_known_at_an_entry_is_known_later(
@@ -155,14 +133,6 @@ def test_tables_of_another_version_are_not_read(tmp_path: Path) -> None:
             match=f"of version {VERSION + 1}, and this program reads version {VERSION}",
         ):
             Archive(tmp_path, reading=reading)
-
-
-def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "archive.sqlite").write_text(
-        "not a database, but long enough to be read as one " * 10
-    )
-    with pytest.raises(RunFolderError, match="cannot be read as a run's archive"):
-        Archive(tmp_path)
 
 
 def test_a_damaged_record_is_a_clear_error(

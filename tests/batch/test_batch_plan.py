@@ -7,9 +7,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import CommandLine
@@ -18,8 +15,6 @@ from eureka_agent.batch import estimate
 from eureka_agent.batch.estimate import plan_batch
 from eureka_agent.batch.file import read_batch_file
 from eureka_agent.batch.matrix import expand
-from eureka_agent.errors import WorkerLostError
-from eureka_agent.search.estimator import Estimator
 
 pytestmark = pytest.mark.slow
 
@@ -130,20 +125,6 @@ def test_a_costly_batch_asks_and_starts_nothing_without_an_answer(eureka: Comman
     bounded = write(eureka, model, ("at_once: 2", "max_cost: 5"))
     notes = eureka.json("batch", bounded, "--plan")["notes"]
     assert any("max_cost ends the designing at $5" in note for note in notes)
-
-
-async def test_an_engine_that_goes_away_is_no_mistake_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def gone(self: Estimator, values: Mapping[str, Any]) -> None:
-        raise WorkerLostError("a worker was lost: the engine went away", "start it")
-
-    monkeypatch.setattr(Estimator, "check", gone)
-    path = tmp_path / "night.yaml"
-    path.write_text("matrix: {env: [cartpole]}\n")
-    file = read_batch_file(path)
-    with pytest.raises(WorkerLostError, match=r"^a worker was lost"):
-        await plan_batch(file, expand(file), lambda entry: None)
 
 
 async def test_a_plan_measures_no_longer_than_its_bound(

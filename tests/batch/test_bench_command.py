@@ -111,7 +111,7 @@ def test_ctrl_c_names_the_command_that_goes_on(folder: Path) -> None:
     again = "eureka bench small.yaml --envs environments --seeds 1 --folder 'my place'"
     assert f"Stopped. Go on with:  {again}\n" in output
     results = bench(folder, "small.yaml", *flags, "--results")
-    assert f"- **next**: go on with it: `{again}`" in results.stdout
+    assert f"This command goes on with it:\n\n```sh\n{again}\n```" in results.stdout
     assert "eureka resume" not in results.stdout
     answered = subprocess.run(
         [sys.executable, "-m", "eureka_agent.cli.main", "batch", "stop", "my place"],
@@ -142,11 +142,3 @@ def test_the_suites_are_listed(folder: Path) -> None:
     assert listed.returncode == 0, listed.stderr
     assert "quick" in listed.stdout
     assert "held-out" in listed.stdout
-
-
-def test_no_results_without_a_run(folder: Path) -> None:
-    ran = bench(folder, "quick", "--results")
-    assert ran.returncode == 2
-    assert "the benchmark 'quick' has not begun" in ran.stderr
-    assert "begin it: `eureka bench quick`" in ran.stderr
-    assert "Traceback" not in ran.stderr

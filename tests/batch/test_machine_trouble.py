@@ -143,23 +143,6 @@ def test_a_batch_waits_for_room_on_the_disk_and_goes_on(tmp_path: Path, small_di
     assert states_and_tries(small_disk / "night") == [("finished", 0)] * 3
 
 
-@pytest.mark.slow
-def test_a_disk_that_stays_full_ends_it_and_the_same_command_goes_on(
-    tmp_path: Path, small_disk: Path
-) -> None:
-    eureka = CommandLine(tmp_path)
-    (tmp_path / "night.yaml").write_text(NIGHT.replace("LONG", "1s"))
-    process = eureka.popen("batch", "night.yaml")
-    wait_for(lambda: begun(small_disk / "night"), process)
-    ballast = fill(small_disk)
-    output, errors = process.communicate(timeout=120.0)
-    assert process.returncode == 2, errors
-    assert "the batch has waited 1 s for it" in " ".join(errors.split())
-    assert "Traceback" not in output + errors
-    ballast.unlink()
-    assert eureka("batch", "night.yaml").strip().endswith("done")
-
-
 LOST_GPU = """
         if self.num_envs > 200 and Path("MARKER").exists():
             raise torch.AcceleratorError("CUDA error: unspecified launch failure")

@@ -168,23 +168,6 @@ async def test_a_stop_says_what_it_waits_for(
     assert "it ends after 2 trainings under way" in driver.intents.now.events[-1].text
 
 
-async def test_a_paused_batch_waits_with_what_has_not_begun(
-    driver: BatchDriver, saved: asyncio.Event
-) -> None:
-    saved.set()
-    await ask(driver, "retune", at_once=1)
-    await ask(driver, "pause")
-    for active in list(driver.active.values()):
-        active.end()
-    for name in ("one", "two"):
-        await ended(driver, name)
-    assert (await ask(driver, "pause"))["searches"] == {"one": "waiting", "two": "waiting"}
-    await ask(driver, "resume")
-    async with asyncio.timeout(10):
-        while len(driver.active) != 1:
-            await asyncio.sleep(0.01)
-
-
 def test_a_process_that_does_not_answer_is_told_of(
     intents: IntentsFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,45 +60,6 @@ def test_pendulum_is_rewarded_as_by_hand(export_texts: ExportTexts, load: LoadMo
             previous, previous_action = current, action
 
 
-LANDER = """
-def compute_reward(lander_height, lander_velocity_z, previous_lander_height, left_leg_contact):
-    fall = previous_lander_height - lander_height
-    return fall, {"fall": fall, "speed": lander_velocity_z, "leg": left_leg_contact}
-"""
-
-
-def test_named_parts_of_an_observation_are_in_their_units(
-    export_texts: ExportTexts, load: LoadModule
-) -> None:
-    pytest.importorskip("Box2D")
-    module = load(export_texts(LANDER, described("gymnasium:LunarLander-v3")), "gymnasium_wrapper")
-    wrapped = module.RewardWrapper(gymnasium.make("LunarLander-v3"))
-    wrapped.reset(seed=1)
-    lander = wrapped.unwrapped.lander
-    for _ in range(5):
-        before = lander.position.y
-        *_, info = wrapped.step(2)
-        terms = {"fall": before - lander.position.y, "speed": lander.linearVelocity.y, "leg": 0.0}
-        assert info["reward_components"] == pytest.approx(terms, abs=1e-4)
-
-
-def test_an_end_that_is_a_success_is_told_as_one(
-    export_texts: ExportTexts, load: LoadModule
-) -> None:
-    source = """
-def compute_reward(car_position, succeeded, terminated):
-    return 10.0 * succeeded - terminated, {"place": car_position}
-"""
-    described_car = described("gymnasium:MountainCar-v0")
-    module = load(export_texts(source, described_car), "gymnasium_wrapper")
-    wrapped = module.RewardWrapper(gymnasium.make("MountainCar-v0"))
-    wrapped.reset(seed=1)
-    wrapped.unwrapped.state = np.array([0.48, 0.03])
-    _, reward, terminated, _, info = wrapped.step(2)
-    assert (reward, terminated) == (10.0, True)
-    assert info["reward_components"]["place"] == pytest.approx(0.5, abs=0.02)
-
-
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 @pytest.mark.parametrize("name", ["Pendulum-v1", "CartPole-v1", "Taxi-v4"])
 def test_the_vector_form_pays_what_single_environments_are_paid(
@@ -257,7 +218,7 @@ def compute_reward(actions, previous_actions, terminated, previous_terminated):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Pendulum-v1", "Hopper-v5", "CartPole-v1"])
+@pytest.mark.parametrize("name", ["Hopper-v5", "CartPole-v1"])
 def test_rewards_are_those_of_training(
     export_texts: ExportTexts, load: LoadModule, name: str
 ) -> None:

@@ -42,13 +42,6 @@ def test_the_rules_of_an_environment_are_shown() -> None:
     assert words(text).count("9 place furnace") == 1  # in the variable `actions` alone
 
 
-def test_a_list_among_the_rules_keeps_its_lines() -> None:
-    details = "Rules that\nfill two lines:\n- one\n- two"
-    description = describe(load_environment("cartpole")).model_copy(update={"details": details})
-    text = printed(render_environment(description, ()))
-    assert "\nRules that fill two lines:\n- one\n- two\n" in text
-
-
 @pytest.fixture(scope="module")
 def ant() -> TaskDescription:
     return describe(load_environment("ant"))
@@ -92,13 +85,6 @@ def test_the_list_fits_80_columns_with_whole_task_names_and_a_line_for_each() ->
     assert len(table) == len(names) + len(entries)
     begun = [line.split()[0] for line in table]
     assert begun == [name for entry in entries for name in (entry.name, *entry.tasks)]
-
-
-def test_the_list_explains_its_columns() -> None:
-    text = words(invoked().output)
-    for said in ("same: neither", "open: neither", "never: not within the budget", "has the units"):
-        assert said in text
-    assert OUTDATED not in text
 
 
 def test_the_cards_of_all_tasks_are_shown_in_brief_and_one_in_full() -> None:

@@ -103,12 +103,6 @@ def test_trainings_and_env_steps_are_counted(story: Story, begin: Any) -> None:
     }
 
 
-def test_a_training_ends_with_a_whole_iteration(story: Story, begin: Any) -> None:
-    story.tell(begin(env_steps=950))
-    # 950 steps are nine and a half iterations of 10 environments and 10 steps
-    assert steps(story) == (0, 16_000)
-
-
 def test_a_training_that_a_review_ends_counts_as_none(story: Story, begin: Any) -> None:
     story.tell(begin(), first_round())
     story.accept("1-01")
@@ -160,15 +154,6 @@ def test_a_search_that_ends_early_has_only_its_finals_to_train(story: Story, beg
     assert counts(story) == (7, 3 + 5 + 6)
     story.tell(final("1-02", 3, story))
     assert counts(story) == (8, 8 + 6)
-
-
-def test_finals_that_would_tell_nothing_are_not_counted(story: Story, begin: Any) -> None:
-    story.tell(begin(), first_round())
-    for number in (1, 2, 3):
-        story.accept(f"1-0{number}")
-        story.finish(f"1-0{number}", 0.0)
-    story.tell(FinalStarted(attempts=(), skipped="all ended at a fitness of 0"))
-    assert counts(story) == (3, 3 + 6)
 
 
 def test_baselines_of_earlier_runs_leave_nothing_to_train(story: Story, begin: Any) -> None:
@@ -303,26 +288,6 @@ def test_a_training_that_starts_again_has_lost_its_steps(story: Story, begin: An
     assert under_way.notices[-1].text == "training of 1-01 starts again: its worker died"
     story.tell(TrainingProgress(job="1-01@7", points=(progress(100, 1.0),)))
     assert steps(story)[0] == 100
-
-
-def test_curves_are_level_where_no_episode_ended(story: Story, begin: Any) -> None:
-    story.tell(begin())
-    story.accept("1-01")
-    values = (None, 1.0, None, 3.0, None)
-    points = tuple(progress(step, value) for step, value in enumerate(values))
-    story.tell(TrainingProgress(job="1-01@7", points=points))
-    training = story.state.under_way.running["1-01@7"]
-    assert (training.history.values, training.fitness) == ([None, 1.0, 1.0, 3.0, 3.0], 3.0)
-
-
-def test_finals_have_their_seeds_by_number(story: Story, begin: Any) -> None:
-    story.tell(begin(baselines=False), FinalStarted(attempts=("1-01",)))
-    story.tell(FinalRound(seeds={"1-01": 3}))
-    for seed in (100, 101):
-        job = {"job": f"1-01@{seed}", "label": "1-01", "training": "final"}
-        story.tell(TrainingQueued(**job, seed=seed))
-    roles = [each.role for each in story.state.under_way.queued.values()]
-    assert roles == ["final, seed 1", "final, seed 2"]
 
 
 # ── requests to models ────────────────────────────────────────────────────────────────────────────

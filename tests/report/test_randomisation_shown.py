@@ -216,16 +216,6 @@ def plain(report: RunReport) -> RunReport:
     return replace(report, best=best, randomised=())
 
 
-def test_they_stand_with_all_attempts(report: RunReport) -> None:
-    assert report.best is not None
-    name = f"{report.best.id}+d2"
-    table = markdown(report).partition("## All attempts")[2].partition("\n## ")[0]
-    (row,) = [line for line in table.splitlines() if "d2" in line]
-    assert "randomise" in row
-    assert name in html_report(report).partition('id="lineage"')[2].partition("<h2")[0]
-    assert [each["id"] for each in to_json(report)["attempts"]][-1] == name
-
-
 def test_json_has_prior_scores_and_the_difference(report: RunReport) -> None:
     told = json.loads(json.dumps(to_json(report), allow_nan=False))["randomisation"]
     assert report.best is not None

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from eureka_agent.markup import fenced
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
 from eureka_agent.report.attempt_page import (
@@ -204,11 +203,6 @@ def test_reports_are_named_only_where_they_exist(
         assert str(tmp_path / name) in printed(renderable, width=300)
 
 
-def test_commands_are_quoted_for_the_shell(report: RunReport) -> None:
-    run = replace(report, folder=Path("my runs/one"))
-    assert "eureka show 'my runs/one' ATTEMPT" in printed(render_run(run))
-
-
 def test_without_baselines_nothing_is_human_normalised(report: RunReport) -> None:
     scores = tuple(
         score.model_copy(update={"human_normalized": None}) for score in report.finalists
@@ -217,10 +211,6 @@ def test_without_baselines_nothing_is_human_normalised(report: RunReport) -> Non
     assert "uman-normalised" not in markdown(alone)
     assert "| **2-01 (best)** | 2.50 ± 0.50 | 2.00, 2.50, 3.00 |" in markdown(alone)
     assert "uman-normalised" not in printed(render_end(alone))
-
-
-def test_a_fence_in_the_source_does_not_end_the_block() -> None:
-    assert fenced("a = '```'", "python").startswith("````python\n")
 
 
 def test_json_has_the_promised_keys(report: RunReport) -> None:
@@ -268,12 +258,6 @@ def test_json_of_numbers_that_are_not_finite_is_null(report: RunReport) -> None:
     assert values["best"]["search_fitness"] == 2.5
 
 
-def test_json_of_one_attempt_has_its_source(report: RunReport) -> None:
-    values = attempt_in_full_to_json(report.attempts[0])
-    assert "def compute_reward" in values["source"]
-    assert values["reflection"] == "reflection on 1-01"
-
-
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_end_of_a_search_shows_reward_scores_and_paths(report: RunReport, width: int) -> None:
     text = printed(render_end(report), width)
@@ -298,28 +282,6 @@ def test_long_paths_are_shown_whole(report: RunReport) -> None:
     whole = end.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert f"reward  {folder}/best/reward.py" in whole
     assert f"policy  {folder}/best/policy.safetensors" in whole
-
-
-def test_comments_below_the_code_are_not_shown(report: RunReport) -> None:
-    assert report.best is not None
-    reward = report.best.proposal.reward
-    proposal = report.best.proposal.model_copy(
-        update={"reward": reward.with_source(f"# first\n{reward.source}\n\n# data\n# more\n")}
-    )
-    commented = replace(report, best=report.best.model_copy(update={"proposal": proposal}))
-    text = printed(render_end(commented))
-    assert "# first" in text
-    assert "# data" not in text
-    assert commented.best is not None
-    assert "# data" in printed(render_attempt(attempt_document(commented.best, 1000)))
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_a_run_lists_its_attempts(report: RunReport, width: int) -> None:
-    text = printed(render_run(report), width)
-    for identifier in ("1-01", "1-02", "1-03", "2-02"):
-        assert f"\n{identifier} " in text
-    assert "finished" in text
 
 
 def test_an_attempt_shows_verdict_curves_and_reflection(
@@ -391,19 +353,6 @@ def test_workers_that_died_while_confirming_are_told(
     assert "2 trainings started again because a worker died." in markdown(again)
     finals = replace(again, cost=replace(again.cost, final_restarts=3))
     assert "5 trainings started again because a worker died." in markdown(finals)
-
-
-def test_runs_are_one_line_each(report: RunReport) -> None:
-    text = printed(
-        render_runs(
-            [report, replace(report, run_name="other", scores=(), status=RunStatus.STOPPED)]
-        ),
-        120,
-    )
-    lines = text.splitlines()
-    assert len(lines) == 3
-    assert "2.50 ± 0.50" in lines[1]
-    assert "stopped" in lines[2]
 
 
 def test_a_sentence_of_any_length_leaves_a_list_of_runs_readable(report: RunReport) -> None:

@@ -119,18 +119,6 @@ def test_a_human_reward_of_the_card_that_is_far_ahead_is_told(report: RunReport)
     assert low < -7.0 < high < -5.0
 
 
-def test_baselines_that_stand_alike_are_named_together(report: RunReport) -> None:
-    found = verdict(
-        with_scores(
-            report,
-            score("2-01", 9.0, 9.1, 9.2),
-            score("human", 1, 1.1, 1.2),
-            score("sparse", 0, 0.1, 0.2),
-        )
-    )
-    assert found.against.startswith("better than human (1.10 m) and sparse (0.100 m)")
-
-
 def test_two_seeds_say_which_is_higher_and_no_interval(report: RunReport) -> None:
     settings = report.settings.model_copy(update={"final_seeds": 2})
     few = replace(report, settings=settings)
@@ -421,15 +409,6 @@ def test_a_run_that_is_under_way_is_not_said_to_be_resumable(report: RunReport) 
     assert found.command == f"eureka show {FOLDER}"
 
 
-def test_how_a_stopped_run_goes_on_is_said_once(report: RunReport) -> None:
-    """Its message says that too, for the last line after Ctrl-C. The message of a killed run is of
-    an earlier end."""
-    command = f"eureka resume {FOLDER}"
-    text = markdown(replace(report, status=RunStatus.STOPPED, message=f"go on with: {command}"))
-    assert f"- **next**: the run is stopped; go on:\n\n```sh\n{command}\n" in text
-    assert text.count(command) == 1
-
-
 @pytest.mark.parametrize("render", [render_run, render_end])
 def test_the_command_is_one_line_to_paste_however_narrow_the_terminal(
     report: RunReport, render: Callable[[RunReport], RenderableType]
@@ -455,29 +434,12 @@ def test_unknown_cost_is_not_called_zero(
     )
 
 
-def test_a_replay_asks_nobody(report: RunReport) -> None:
-    cost = RunCost(requests=4, money=Decimal(0))
-    settings = report.settings.model_copy(update={"model": ("replay:recorded",)})
-    sentence = cost_lines(replace(report, settings=settings, cost=cost))[0]
-    assert sentence.endswith("; 4 recorded replies were played back.")
-
-
 def test_what_a_run_took(report: RunReport) -> None:
     assert (
         cost_lines(report)[0]
         == "It took 13 trainings (4 of proposals, 6 final, 3 of baselines), 13.0k env steps and 2"
         " min 5 s of wall time; no LLM was asked."
     )
-
-
-def test_trainings_that_confirm_the_best_are_counted_apart(
-    report: RunReport, confirm: Callable[..., Attempt]
-) -> None:
-    first, *others = report.attempts
-    again = replace(
-        report, attempts=(confirm(first, 1.0, 2.0), *others), cost=RunCost(search_trainings=6)
-    )
-    assert "6 trainings (4 of proposals, 2 to train the best of them again)" in cost_lines(again)[0]
 
 
 def test_a_missing_comparison_with_the_human_reward_has_its_reason(report: RunReport) -> None:

@@ -101,12 +101,6 @@ def test_a_finding_stands_below_its_line(client: httpx.Client) -> None:
     assert 0 < text.index("warning C301 it is always positive centre it") - third < 80
 
 
-def test_neighbours_are_linked_in_order(client: httpx.Client) -> None:
-    page = client.get(f"{PLAIN}/attempts/1-02").text
-    assert f'rel="prev" href="{PLAIN}/attempts/1-01"' in page
-    assert f'rel="next" href="{PLAIN}/attempts/1-03"' in page
-
-
 def test_two_attempts_are_compared_to_the_first(client: httpx.Client) -> None:
     answer = client.get(f"{PLAIN}/compare", params={"attempt": ["2-01", "1-01"]})
     assert "2 attempts side by side" in words(answer)

@@ -19,7 +19,6 @@ import pytest
 from test_hostile_text import HOSTILE, infected
 
 from eureka_agent.records import (
-    GIVEN_DESIGNER,
     Attempt,
     ComponentSummary,
     Operator,
@@ -191,44 +190,6 @@ def test_a_run_without_any_attempt_has_a_document(report: RunReport, status: Run
     assert "How it came about" not in found.words
 
 
-def test_a_run_without_finals_shows_its_search(report: RunReport) -> None:
-    found = document(replace(report, scores=(), status=RunStatus.STOPPED))
-    (iterations,) = found.charts
-    assert [line["name"] for line in iterations["series"]] == ["best attempt", "median attempt"]
-    assert "fitness 2.50 m in the search" in found.words
-    assert "Scores" not in re.findall(r"<h2 .*?>(.*?)</h2>", found.source)
-
-
-def test_a_run_where_nothing_was_trained_says_why(
-    report: RunReport, attempt: Callable[..., Attempt]
-) -> None:
-    attempts = (
-        attempt("1-01", Stage.REJECTED, reason="no such variable"),
-        attempt("1-02", Stage.FAILED, reason="NaN"),
-    )
-    found = document(replace(report, attempts=attempts, scores=(), best=None))
-    assert found.charts == []
-    assert "1-01: C102 line 3: no such variable" in found.words
-    assert "failed: NaN 1 × 1-02" in found.words
-
-
-def test_a_persons_own_reward_is_called_theirs(report: RunReport) -> None:
-    own = replace(
-        report,
-        designer=GIVEN_DESIGNER,
-        attempts=report.attempts[:1],
-        best=report.attempts[0],
-        scores=report.scores[1:],
-    )
-    found = document(own)
-    assert ">Your reward function</h2>" in found.source
-    (scores,) = found.charts
-    assert [row["name"] for row in scores["rows"]] == ["your reward", "human", "sparse"]
-    assert ">The best reward function</h2>" not in found.source
-    assert "What failed" not in found.words
-    assert "svg" not in found.elements  # one attempt has no lineage
-
-
 # ── what others wrote ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -345,12 +306,6 @@ def test_a_clip_is_embedded_where_it_is_small(report: RunReport, tmp_path: Path,
         kind, _, content = source.partition(",")
         assert kind == "data:video/mp4;base64"
         assert base64.b64decode(content, validate=True) == clip.read_bytes()
-
-
-def test_a_missing_clip_has_a_command(report: RunReport) -> None:
-    found = document(report)
-    assert "This makes one: eureka video runs/20261121-035500_jumper_jump" in found.words
-    assert found.attribute("video", "src") == []
 
 
 def test_a_link_in_place_of_a_clip_is_not_followed(report: RunReport, tmp_path: Path) -> None:
