@@ -12,7 +12,6 @@ from eureka_agent.archive.database import Archive
 from eureka_agent.archive.sqlite_files import VERSION
 from eureka_agent.errors import RunFolderError
 from eureka_agent.journal.entries import (
-    Analysed,
     AttemptEnded,
     FinalTrained,
     Notice,
@@ -103,18 +102,6 @@ def test_what_was_known_at_an_entry_is_known_later(
     assert (later.by_id["1-01"].stage, later.by_id["1-01"].fitness) == (Stage.TRAINED, 3.0)
 
 
-def test_an_entry_that_changes_nobody_is_damage(tmp_path: Path) -> None:
-    archive = Archive(tmp_path)
-    archive.append(RunCreated())
-    with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
-        record = Analysed(attempt="7-01", text="").model_dump_json()
-        connection.execute(
-            "INSERT INTO journal VALUES (2, '', 0, 'analysed', 1, '7-01', ?, '')", (record,)
-        )
-    with pytest.raises(RunFolderError, match="entry 2 is about '7-01', unknown"):
-        Archive(tmp_path, reading=True).attempts()
-
-
 def test_entries_of_a_later_version_are_refused_in_one_line(tmp_path: Path) -> None:
     Archive(tmp_path).append(RunCreated())
     with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
@@ -133,16 +120,6 @@ def test_tables_of_another_version_are_not_read(tmp_path: Path) -> None:
             match=f"of version {VERSION + 1}, and this program reads version {VERSION}",
         ):
             Archive(tmp_path, reading=reading)
-
-
-def test_a_damaged_record_is_a_clear_error(
-    tmp_path: Path, make_attempt: Callable[..., Attempt]
-) -> None:
-    store_attempt(Archive(tmp_path), make_attempt(0, 0, fitness=1.0))
-    with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
-        connection.execute("UPDATE journal SET record = '{\"id\": 3}'")
-    with pytest.raises(RunFolderError, match="is damaged: entry 1 of the journal is broken"):
-        Archive(tmp_path).attempts()
 
 
 def test_an_account_has_all_but_what_was_said(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from eureka_agent.batch.file import BatchFileError
 from eureka_agent.batch.folder import plan_searches
 from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.suite import Suite, SuiteError, read_suite, with_choices
-from eureka_agent.batch.suite_searches import check_benchmark, planned_searches, task_case
+from eureka_agent.batch.suite_searches import check_benchmark, planned_searches
 from eureka_agent.errors import EurekaError
 from eureka_agent.settings import SearchSettings
 from eureka_agent.simulation.catalogue import list_environments
@@ -90,22 +90,6 @@ def test_samples_follow_and_are_not_given() -> None:
         f"settings.samples: samples follow from the suite's trainings {hint}",
         f"methods.greedy.samples: samples follow from the suite's trainings {hint}",
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "env", "task", "name"),
-    [
-        ("quadcopter", "quadcopter", None, "quadcopter"),
-        ("ant:wave_leg", "ant", "wave_leg", "ant-wave-leg"),
-        ("gymnasium:Hopper-v5", "gymnasium:Hopper-v5", None, "gymnasium-Hopper-v5"),
-        ("./my/lift:up", "./my/lift", "up", "lift-up"),
-    ],
-)
-def test_tasks_are_named_by_environment_and_task(
-    text: str, env: str, task: str | None, name: str
-) -> None:
-    case = task_case(text)
-    assert (case["env"], case.get("task"), case["name"]) == (env, task, name)
 
 
 def test_mistakes_are_told_where_the_suite_has_them(tmp_path: Path) -> None:

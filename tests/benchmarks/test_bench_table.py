@@ -55,25 +55,6 @@ def test_a_figure_that_is_to_be_small(results: Path) -> None:
     assert "does not start" in found.note
 
 
-def test_idle_slots_are_told_with_and_without_an_analyst(results: Path) -> None:
-    figures = {
-        "idle_share_of_each_worker": [0.06, 0.02],
-        "median_training_s": 58.2,
-        "watched_s": 280.4,
-    }
-    write(results, "model_latency", idle_share=0.04, driver_peak_mb=150, **figures)
-    found = row("slots idle beside models that take 20 s, designer")
-    assert (found.met, found.value, found.note) == (
-        True,
-        "4.0%",
-        "workers 6.0%, 2.0%; trainings of 58 s, 280 s watched",
-    )
-    assert (
-        row("slots idle beside models that take 20 s, with an analyst").value == table.NOT_MEASURED
-    )
-    assert row("peak memory of the driver").ratio == pytest.approx(2.0)  # 300 MB over 150
-
-
 def test_the_lowest_phase_counts(results: Path) -> None:
     shares = {"environment": 0.02, "policy": 0.01, "reward": 0.0, "rest": 0.01, "saved states": 0.0}
     lines = [

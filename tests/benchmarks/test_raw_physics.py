@@ -6,7 +6,6 @@ import pytest
 import torch
 from _common import subject
 from _recorded_batch import BarePhysics, batch_of, watch
-from training_speed import Measured
 
 from eureka_agent.simulation.mujoco_task import MujocoTask
 
@@ -37,13 +36,3 @@ def test_recorded_steps_and_resets_lead_to_the_same_state_again(robot: str) -> N
     # without the resets it is another course of events
     with pytest.raises(SystemExit, match="came to another state"):
         bare.replay(begins, [call for call in calls if call[0] == "step"], reached)
-
-
-@pytest.mark.slow
-def test_the_parts_of_an_iteration_are_its_whole() -> None:
-    chosen = subject("hopper")
-    parts = Measured(chosen, chosen.settings(env_steps=2_000)).iteration()
-    wall, raw = parts.pop("wall"), parts.pop("raw")
-    assert sum(parts.values()) == pytest.approx(wall, rel=0.05)
-    assert 0.0 < raw < wall
-    assert min(parts.values()) >= 0.0

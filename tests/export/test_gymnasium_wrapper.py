@@ -192,31 +192,6 @@ def compute_reward(goal_position, phase, observed_actions, actions):
         del gymnasium.registry["Goals-v0"]
 
 
-def test_discrete_actions_and_termination(export_texts: ExportTexts, load: LoadModule) -> None:
-    source = """
-def compute_reward(actions, previous_actions, terminated, previous_terminated):
-    assert actions.shape == previous_actions.shape == (1,)
-    left = 1.0 - 4.0 * actions
-    fallen = -10.0 * terminated - 100.0 * previous_terminated
-    return left + fallen, {"left": left, "fallen": fallen, "count": 2}
-"""
-    module = load(export_texts(source, described("gymnasium:CartPole-v1")), "gymnasium_wrapper")
-    environment = module.RewardWrapper(gymnasium.make("CartPole-v1"))
-    for _ in range(2):
-        environment.reset(seed=1)
-        terminated, rewards = False, []
-        while not terminated:
-            _, reward, terminated, _, info = environment.step(1)
-            rewards.append(reward)
-        # always to the right, the pole falls within a dozen steps: -3 a step, and -10 more at the
-        # end
-        assert len(rewards) < 15
-        assert rewards == [-3.0] * (len(rewards) - 1) + [-13.0]
-        assert info["reward_components"]["count"] == 2.0
-    environment.reset(seed=1)
-    assert environment.step(0)[1] == 1.0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["Hopper-v5", "CartPole-v1"])
 def test_rewards_are_those_of_training(

@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from told import score
 
-from eureka_agent.records import Score
 from eureka_agent.report.comparison import compare, compare_scores
-
-
-def score(name: str, *fitness: float | None) -> Score:
-    known = [value for value in fitness if value is not None]
-    return Score(
-        name=name,
-        seeds=tuple(range(len(fitness))),
-        fitness=fitness,
-        mean=sum(known) / len(known),
-        std=None,
-    )
 
 
 def test_degrees_of_freedom_are_no_whole_numbers() -> None:

@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 
 from eureka_agent.cards import read_card
 from eureka_agent.cli.envs import envs
-from eureka_agent.records import ChannelSpec, TaskDescription
+from eureka_agent.records import ChannelSpec, ConstantSpec, TaskDescription
 from eureka_agent.report.environment import OUTDATED, render_cards, render_environment
 from eureka_agent.simulation.catalogue import find_folder, list_environments
 from eureka_agent.simulation.loading import describe, load_environment
@@ -121,3 +121,17 @@ def test_a_task_without_a_card_says_how_to_make_one() -> None:
     none = words(printed(render_cards({"up": None, "down": None}, [], "my_env")))
     assert "No card yet: up, down. `eureka envs --measure my_env --task NAME` trains" in none
     assert f" {OUTDATED} " in text
+
+
+def test_constants_and_parameters_are_shown_with_values_and_units() -> None:
+    description = describe(load_environment("quadcopter"))
+    constants = (ConstantSpec(name="gain", value=0.02, unit="s", doc="time step"),)
+    described = description.model_copy(update={"constants": constants})
+    lines = [
+        line.split() for line in printed(render_environment(described, ("hover",))).splitlines()
+    ]
+    assert ["gain", "constant", "0.02", "s"] in lines
+    assert ["wind_x", "-1", "…", "1", "N", "default", "0"] in lines
+    assert "Parameters" not in printed(
+        render_environment(describe(load_environment("humanoid")), ())
+    )

@@ -17,7 +17,6 @@ from told import Story, ended, judged, progress, proposed, started
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.cli import watch as watching
 from eureka_agent.journal.entries import (
-    AttemptRepeated,
     BaseEntry,
     ConfirmationStarted,
     FinalStarted,
@@ -214,20 +213,6 @@ def test_the_log_tells_the_story(log: Log) -> None:
             "[   16.0 s] run failed: it broke; hint: eureka resume runs/jumper; report in"
             " runs/jumper/report.md"
         ),
-    ]
-
-
-def test_what_is_trained_again_is_told_with_its_mean(
-    log: Log, confirm: Callable[..., Attempt]
-) -> None:
-    once = log.story.make("1-01", Stage.TRAINED, 8.0)
-    log.story.tell(proposed(once), judged(once), ended(once))
-    log.lines()
-    for repeat in confirm(once, 2.0, None).repeats:
-        log.story.tell(AttemptRepeated(attempt="1-01", repeat=repeat))
-    assert [line.partition("] ")[2] for line in log.lines()] == [
-        "1-01 trained again: fitness 2.00; mean 5.00 over 2 seeds",
-        "1-01 trained again: failed: the reward is NaN",
     ]
 
 

@@ -118,23 +118,6 @@ def test_a_training_that_a_review_ends_counts_as_none(story: Story, begin: Any) 
     assert counts(story) == (1, 16)
 
 
-def test_what_is_trained_again_is_counted(story: Story, begin: Any) -> None:
-    story.tell(begin(confirm=2, confirm_seeds=1, strategy="greedy"), first_round())
-    assert counts(story) == (0, 16 + 2)  # two between the iterations
-    for name, fitness in (("1-01", 8.0), ("1-02", 7.0), ("1-03", 1.0)):
-        story.accept(name)
-        story.finish(name, fitness)
-    story.tell(ConfirmationStarted(iteration=0, attempts=("1-01", "1-02"), trainings=2))
-    for name in ("1-01", "1-02"):
-        outcome = story.make(name, Stage.TRAINED, 4.0).outcome
-        made = Repeat(iteration=0, seed=9, outcome=outcome)
-        story.tell(AttemptRepeated(attempt=name, repeat=made))
-    assert counts(story) == (5, 18)
-    story.tell(IterationEnded(iteration=0, best=None), first_round(1))
-    story.tell(IterationEnded(iteration=1, best=None))
-    assert counts(story) == (5, 5 + 4 + 6)  # none of the second iteration was trained
-
-
 def test_a_search_that_ends_early_has_only_its_finals_to_train(story: Story, begin: Any) -> None:
     story.tell(begin(iterations=5, confirm=2, strategy="greedy"), first_round())
     for number in (1, 2, 3):

@@ -157,13 +157,6 @@ def test_the_sentence_says_whether_it_helped(
     assert words.endswith(end), words
 
 
-def test_without_a_choice_the_reason_is_told(report: RunReport) -> None:
-    ended = randomised(report, {}, (), text="training gained nothing")
-    assert told(ended) == "No distribution is chosen: training gained nothing."
-    assert not any(isinstance(each, Grid) for each in randomisation_blocks(ended))
-    assert "training gained nothing" in markdown(ended)
-
-
 def test_the_table_has_defaults_mean_and_worst_quarter(report: RunReport) -> None:
     (grid,) = [each for each in randomisation_blocks(report) if isinstance(each, Grid)]
     assert grid.rows == [

@@ -16,14 +16,12 @@ from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
 from eureka_agent.report.attempt_page import (
     attempt_document,
-    curves_grid,
     render_attempt,
 )
 from eureka_agent.report.html.document import html_report
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.tables import render_end, render_run, render_runs
-from eureka_agent.report.terminal import CleanConsole
 from eureka_agent.settings import SearchSettings
 
 
@@ -170,20 +168,6 @@ def test_what_was_not_understood_stands_in_the_report(report: RunReport) -> None
     assert "not understand" not in markdown(report) + html_report(report)
 
 
-def test_curves_that_add_up_are_on_one_scale(point: Callable[..., CurvePoint]) -> None:
-    points = [
-        point(step, 1.0).model_copy(
-            update={"reward": reward, "components": {"big": reward - small, "small": small}}
-        )
-        for step, (reward, small) in enumerate([(0.0, 0.0), (7.0, 1.0)], 1)
-    ]
-    lines = {row[0]: row[1] for row in curves_grid(points).rows}
-    # from 0 to 7: 6 is the seventh of eight blocks, 1 the second one
-    assert "▁█" in lines["reward"]
-    assert "▁▇" in lines["component big"]
-    assert "▁▂" in lines["component small"]
-
-
 @pytest.mark.parametrize("status", [RunStatus.STOPPED, RunStatus.FAILED])
 def test_an_empty_run_has_a_report(report: RunReport, status: RunStatus) -> None:
     text = markdown(replace(report, attempts=(), scores=(), best=None, status=status))
@@ -267,23 +251,6 @@ def test_the_end_of_a_search_shows_reward_scores_and_paths(report: RunReport, wi
     assert "runs/20261121-035500_jumper_jump/best/reward.py" in text
 
 
-def test_long_paths_are_shown_whole(report: RunReport) -> None:
-    """They are what a person copies."""
-    folder = Path("/home/somebody/projects/robots/experiments/runs/20261121-035500_jumper_jump")
-    moved = replace(report, folder=folder)
-    for renderable in (render_end(moved), render_run(moved)):
-        console = CleanConsole(file=StringIO(), width=80)
-        console.print(renderable)
-        lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-        assert all(len(line) <= 80 for line in lines if str(folder) not in line)
-        assert any(str(folder) in line for line in lines)
-    end = CleanConsole(file=StringIO(), width=80)
-    end.print(render_end(moved))
-    whole = end.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert f"reward  {folder}/best/reward.py" in whole
-    assert f"policy  {folder}/best/policy.safetensors" in whole
-
-
 def test_an_attempt_shows_verdict_curves_and_reflection(
     report: RunReport, point: Callable[..., CurvePoint]
 ) -> None:
@@ -343,23 +310,6 @@ def test_the_tables_say_how_many_seeds_a_fitness_rests_on(
         if line.split()[:2] == ["2-01", "improve"]
     )
     assert row.split()[:5] == ["2-01", "improve", "trained", "3.00", "2"]
-
-
-def test_workers_that_died_while_confirming_are_told(
-    report: RunReport, confirm: Callable[..., Attempt]
-) -> None:
-    assert "1 training started again because a worker died." in markdown(report)  # of a candidate
-    again = replace(report, attempts=(*report.attempts[:-1], confirm(report.attempts[-1], None)))
-    assert "2 trainings started again because a worker died." in markdown(again)
-    finals = replace(again, cost=replace(again.cost, final_restarts=3))
-    assert "5 trainings started again because a worker died." in markdown(finals)
-
-
-def test_a_sentence_of_any_length_leaves_a_list_of_runs_readable(report: RunReport) -> None:
-    """Without a terminal, a list is as wide as it needs to be."""
-    lines = printed(render_runs([replace(report, sentence="hop " * 1000)]), 10_000).splitlines()
-    assert max(len(line.rstrip()) for line in lines) < 250
-    assert "hop hop…" in lines[1]
 
 
 def test_a_list_of_runs_keeps_name_and_result_in_eighty_columns(report: RunReport) -> None:

@@ -115,12 +115,6 @@ async def test_a_run_that_vanishes_is_told_and_ends_the_stream(
     reader.close()
 
 
-def test_slow_parts_come_the_less_often_the_longer_they_take() -> None:
-    """At most a hundredth of the time: 80 ms every 8 s."""
-    assert live.pause_after(0.08) == pytest.approx(8.0)
-    assert live.pause_after(0.001) == live.SLOW_PARTS_S == 2.0
-
-
 def test_no_line_of_a_part_ends_a_message() -> None:
     text = message({"log": "one\n\nevent: ended\n\rdata: x"})
     lines = text.removesuffix("\n\n").split("\n")

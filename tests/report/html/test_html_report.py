@@ -22,7 +22,6 @@ from eureka_agent.records import (
     Attempt,
     ComponentSummary,
     Operator,
-    RunStatus,
     Stage,
 )
 from eureka_agent.report.html.document import html_report
@@ -146,22 +145,6 @@ def test_it_says_what_was_asked_what_won_and_why(with_terms: RunReport) -> None:
     assert iterations["series"][0]["values"] == [1.5, 2.5]
 
 
-def test_it_says_what_failed_and_why(report: RunReport, attempt: Callable[..., Attempt]) -> None:
-    more = tuple(
-        attempt(f"3-{sample:02}", Stage.FAILED, reason="the reward | turned NaN")
-        for sample in range(1, 13)
-    )
-    words = document(replace(report, attempts=(*report.attempts, *more))).words
-    assert (
-        "thrown out by the critic: C102 1 × 1-02: C102 line 3: unknown variable 'heigth'" in words
-    )
-    assert "failed: the reward | turned NaN 13 × 1-03; 3-01 … and 11 more" in words
-    assert (
-        "seen in trainings: dominant-component 1 × 1-01: height makes up 97 % of the reward"
-        in words
-    )
-
-
 def test_the_difference_to_the_parent_is_shown(report: RunReport) -> None:
     assert report.best is not None
     assert '<pre class="difference">' not in html_report(report)  # the same source
@@ -176,18 +159,6 @@ def test_the_difference_to_the_parent_is_shown(report: RunReport) -> None:
         ("added", "+    return 2 * height, {&#39;height&#39;: 2 * height}"),
     ]
     assert "other form of height" in Document(text).words
-
-
-@pytest.mark.parametrize("status", [RunStatus.STOPPED, RunStatus.FAILED])
-def test_a_run_without_any_attempt_has_a_document(report: RunReport, status: RunStatus) -> None:
-    found = document(
-        replace(report, attempts=(), scores=(), best=None, status=status, message="no model")
-    )
-    assert "no reward function was proposed" in found.words
-    assert f"the run is {status.value}" in found.words
-    assert found.charts == []
-    assert "svg" not in found.elements
-    assert "How it came about" not in found.words
 
 
 # ── what others wrote ─────────────────────────────────────────────────────────────────────────────
