@@ -7,6 +7,9 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+from stored_attempts import store_attempt
+
 from eureka_agent.archive.database import Archive
 from eureka_agent.journal import entries
 from eureka_agent.records import Attempt, Cost, FinalTraining, Message, RunStatus, Stage, Verdict
@@ -67,5 +70,35 @@ def test_every_look_equals_a_fresh_reading(tmp_path: Path, make_attempt: Make) -
     assert looked.facts.status is RunStatus.FINISHED
     assert looked.facts.message == "done"
     assert len(looked.account()) == 40
+    looked.close()
+    written.close()
+
+
+def test_a_look_parses_only_what_is_new(
+    tmp_path: Path, make_attempt: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[str] = []
+    real = Archive._parsed
+
+    def counting(self: Archive, model: type, text: object, what: str = "") -> object:
+        parsed.append(model.__name__)
+        return real(self, model, text, what)
+
+    monkeypatch.setattr(Archive, "_parsed", counting)
+    written = Archive(tmp_path)
+    written._connection.execute("PRAGMA synchronous=OFF")  # there is no power cut
+    for number in range(20):
+        attempt = make_attempt(0, number, 1.0)
+        store_attempt(written, attempt)
+        written.put(f"key {number}", a_message(number))
+    looked = Archive(tmp_path, reading=True)
+    looked.attempts_in_brief(), looked.account(), looked.facts
+    assert (parsed.count("Attempt"), parsed.count("Cost")) == (20, 20)
+    parsed.clear()
+    looked.attempts_in_brief(), looked.account(), looked.facts
+    assert parsed == []
+    written.append(entries.Analysed(attempt="1-05", text="it fell"))
+    looked.attempts_in_brief(), looked.account(), looked.facts
+    assert parsed == ["Attempt"]
     looked.close()
     written.close()
