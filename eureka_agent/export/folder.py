@@ -13,13 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.artefacts import (
-    BEST,
-    RANDOMISED,
-    REWARD,
-    best_randomised,
-    stored_policy,
-)
+from eureka_agent.archive.artefacts import BEST, RANDOMISED, REWARD, best_randomised, stored_policy
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, open_plain

@@ -16,12 +16,7 @@ from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, open_plain
 from eureka_agent.boundary.commands import Prove
 from eureka_agent.boundary.events import Proved
-from eureka_agent.errors import (
-    EnvironmentFaultError,
-    EurekaError,
-    RunFolderError,
-    SettingsError,
-)
+from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError, SettingsError
 from eureka_agent.export.reward_source import calls_helpers, standalone_source
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem

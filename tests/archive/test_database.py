@@ -11,13 +11,7 @@ from stored_attempts import store_attempt
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.sqlite_files import VERSION
 from eureka_agent.errors import RunFolderError
-from eureka_agent.journal.entries import (
-    AttemptEnded,
-    FinalTrained,
-    Notice,
-    RunCreated,
-    RunEnded,
-)
+from eureka_agent.journal.entries import AttemptEnded, FinalTrained, Notice, RunCreated, RunEnded
 from eureka_agent.records import Attempt, Cost, FinalTraining, Message, RunStatus, Stage
 
 

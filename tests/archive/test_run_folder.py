@@ -12,7 +12,7 @@ import pytest
 
 from eureka_agent.archive.files import locked, write_file, write_text
 from eureka_agent.archive.run_folder import create_run, find_run, open_run
-from eureka_agent.errors import RunFolderError, SettingsError
+from eureka_agent.errors import RunFolderError
 from eureka_agent.records import RunStatus, TaskDescription
 from eureka_agent.settings import SearchSettings
 
@@ -43,17 +43,6 @@ def test_a_folder_without_a_part_is_not_a_run(
     (folder / missing).unlink()
     with pytest.raises(RunFolderError, match=f"is not a run: it has no {missing}"):
         open_run(folder)
-
-
-def test_an_edited_setting_is_named_with_a_suggestion(
-    runs: Path, description: TaskDescription
-) -> None:
-    folder = create_run(SearchSettings(), description, []).folder
-    (folder / "settings.yaml").write_text("iteration: 3\n")
-    with pytest.raises(SettingsError) as caught:
-        open_run(folder)
-    assert "'iteration'" in caught.value.message
-    assert caught.value.hint == "did you mean 'iterations'?"
 
 
 def test_runs_are_found_by_path_name_beginning_and_latest(runs: Path) -> None:

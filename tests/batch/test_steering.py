@@ -135,18 +135,6 @@ async def test_a_pause_holds_trainings_and_requests_until_it_is_taken_back(
     assert driver.active["one"].may_ask.is_set()
 
 
-async def test_a_search_with_other_settings_begins_again_with_them(
-    driver: BatchDriver, saved: asyncio.Event
-) -> None:
-    saved.set()
-    await ask(driver, "retune", "one", iterations=5)
-    async with asyncio.timeout(10):
-        while driver.active.get("one") is None or driver.active["one"].ending:
-            await asyncio.sleep(0.01)
-    assert driver.active["one"].search.settings == {"env": "ant", "iterations": 5}
-    assert not driver.active["two"].ending
-
-
 async def test_limits_of_the_batch_change_and_those_that_cannot_are_refused(
     driver: BatchDriver,
 ) -> None:

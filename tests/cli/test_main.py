@@ -103,14 +103,6 @@ def test_a_mistake_gets_one_clear_message_and_no_traceback(
     assert not (tmp_path / "runs").exists()
 
 
-def test_train_refuses_settings_of_a_search(tmp_path: Path) -> None:
-    (tmp_path / "night.yaml").write_text("samples: 4\n")
-    (tmp_path / "reward.py").write_text("x = 1\n")
-    result = eureka("train", "reward.py", "--config", "night.yaml", cwd=tmp_path)
-    assert result.returncode == 2
-    assert "does not take the setting 'samples' in 'night.yaml'" in result.stderr
-
-
 def test_output_to_a_reader_that_has_gone_gives_no_traceback(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)

@@ -317,26 +317,6 @@ def test_actions_go_to_the_environment_and_back(
     assert one_ulp.contains(module.environment_action(one_ulp, np.float32([-1.0])))
 
 
-def test_choices_go_to_the_environment_and_back(
-    export_texts: ExportTexts, load: LoadModule
-) -> None:
-    source = "def compute_reward(actions):\n    return actions, {'choice': actions}\n"
-    module = load(export_texts(source, described("gymnasium:CartPole-v1")), "gymnasium_wrapper")
-    discrete = gymnasium.spaces.Discrete(3, start=5)
-    assert module.environment_action(discrete, np.int64(1)) == 6
-    assert module.policy_action(discrete, 6) == 1.0
-    assert module.policy_action(discrete, None) == 0.0
-    module.SHAPES["actions"] = (2,)
-    several = gymnasium.spaces.MultiDiscrete([3, 4], start=[-1, 2])
-    taken = module.environment_action(several, np.array([0, 3]))
-    assert several.contains(taken)
-    assert taken.tolist() == [-1, 5]
-    assert module.policy_action(several, taken).tolist() == [0.0, 3.0]
-    assert module.policy_action(several, None).tolist() == [0.0, 0.0]
-    binary = gymnasium.spaces.MultiBinary(2)
-    assert binary.contains(module.environment_action(binary, np.array([1, 0])))
-
-
 @pytest.mark.filterwarnings(
     "ignore:.*wrapper applied to it", "ignore:.*symmetric and normalized space"
 )

@@ -31,13 +31,7 @@ from eureka_agent.journal.entries import (
     RunStarted,
 )
 from eureka_agent.journal.progress import TrainingEnded, TrainingProgress, TrainingQueued
-from eureka_agent.records import (
-    Attempt,
-    RunStatus,
-    Stage,
-    TaskDescription,
-    Verdict,
-)
+from eureka_agent.records import Attempt, RunStatus, Stage, TaskDescription, Verdict
 from eureka_agent.report.follow import Follower
 from eureka_agent.report.live import PlainLog
 from eureka_agent.settings import SearchSettings

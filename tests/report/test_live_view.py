@@ -37,7 +37,7 @@ from eureka_agent.journal.progress import (
 )
 from eureka_agent.records import Attempt, Cost, Operator, RunStatus, Score, Stage, TaskDescription
 from eureka_agent.report import live
-from eureka_agent.report.live import PlainLog, progress_view
+from eureka_agent.report.live import LiveView, PlainLog, progress_view
 from eureka_agent.settings import SearchSettings
 
 
@@ -118,6 +118,30 @@ def test_before_a_run_begins_notices_and_replies_are_shown(story: Story) -> None
         "models: 0 replies",
         "1 reply awaited for 0:09: 1 fitness",
     ]
+
+
+@pytest.mark.parametrize("status", [RunStatus.STOPPED, RunStatus.FINISHED])
+def test_a_view_makes_room_for_a_question_and_for_the_end(
+    story: Story, begin: Any, status: RunStatus
+) -> None:
+    """The picture of a stopped run stays, that of a finished one makes room."""
+    output = io.StringIO()
+    console = Console(file=output, width=80, height=24, force_terminal=True, color_system=None)
+    view = progress_view(console, lambda: 0.0)
+    assert isinstance(view, LiveView)
+    story.observers = (view,)
+    with view:
+        story.tell(begin())
+        with view.paused():
+            before = len(output.getvalue())
+            story.tell(Notice(text="nobody sees this yet"))
+            console.print("a question")
+            assert output.getvalue()[before:].strip() == "a question"
+        view.tick()
+        assert "nobody sees this yet" in output.getvalue()[before:]
+        story.tell(RunEnded(status=status))
+    erased = output.getvalue().rstrip().endswith("\x1b[2K")
+    assert erased == (status is RunStatus.FINISHED)
 
 
 # ── the log ───────────────────────────────────────────────────────────────────────────────────────

@@ -14,10 +14,7 @@ from rich.console import Console, RenderableType
 
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
-from eureka_agent.report.attempt_page import (
-    attempt_document,
-    render_attempt,
-)
+from eureka_agent.report.attempt_page import attempt_document, render_attempt
 from eureka_agent.report.html.document import html_report
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
@@ -83,21 +80,6 @@ def test_report_says_what_happened(report: RunReport) -> None:
     assert "| samples | 3 | 8 |" in text
     assert "| discount" not in text
     assert "eureka search 'jump as high as you can' --env jumper" in text
-
-
-def test_a_report_tells_what_a_budget_came_to(report: RunReport) -> None:
-    told = (
-        "the budget of 5m gives 5 generations of 8",
-        "stopped after 3 of 5 generations: of the budget of 5m, …",
-    )
-    limited = replace(report, budget=told)
-    text = markdown(limited)
-    assert (
-        "The budget of 5m gives 5 generations of 8. Stopped after 3 of 5 generations: of the budget"
-        " of 5m, …." in text
-    )
-    assert to_json(limited)["budget"] == list(told)
-    assert to_json(report)["budget"] == []
 
 
 def test_settings_are_those_that_differ_from_what_the_task_has_by_default(
@@ -261,12 +243,6 @@ def test_an_attempt_shows_verdict_curves_and_reflection(
     rejected = printed(render_attempt(attempt_document(report.attempts[1], 1000)), 80)
     assert "The critic rejected it" in rejected
     assert "3:0 C102 unknown variable 'heigth'" in rejected
-
-
-def test_brackets_in_a_task_or_finding_are_not_markup(report: RunReport) -> None:
-    strange = "reach [bold]the [/goal] now"
-    assert strange in printed(render_run(replace(report, sentence=strange)), 120)
-    assert strange in printed(render_runs([replace(report, sentence=strange)]), 160)
 
 
 def test_an_attempt_that_was_trained_again_shows_every_training_and_their_mean(

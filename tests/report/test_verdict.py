@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
-from decimal import Decimal
 from io import StringIO
 from pathlib import Path
 
@@ -19,8 +18,7 @@ from eureka_agent.posterior import posterior
 from eureka_agent.records import Attempt, FinalTraining, RunStatus, Score, Stage
 from eureka_agent.report.comparison import belief_in_best, lead, lead_of_best
 from eureka_agent.report.markdown import markdown
-from eureka_agent.report.run_report import RunCost, RunReport
-from eureka_agent.report.sections import cost_lines
+from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.tables import render_end, render_run
 from eureka_agent.report.terminal import CleanConsole
 from eureka_agent.report.verdict import verdict, why_not_normalized
@@ -69,10 +67,7 @@ def test_the_verdict_of_a_finished_run(report: RunReport) -> None:
     assert verdict(with_scores(alone(report), *others)).certainty == (
         "95 % interval of the difference: human too wide to say, sparse 0.319 to 2.68 m"
     )
-    assert (found.advice, found.command) == (
-        "export reward and policy",
-        f"eureka export {FOLDER}",
-    )
+    assert (found.advice, found.command) == ("export reward and policy", f"eureka export {FOLDER}")
 
 
 def test_a_reward_that_is_not_better_than_sparse_is_looked_at_next(report: RunReport) -> None:
@@ -387,19 +382,6 @@ def test_the_command_is_one_line_to_paste_however_narrow_the_terminal(
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     (line,) = [line for line in lines if line.startswith("eureka resume")]
     assert shlex.split(line) == ["eureka", "resume", str(folder)]
-
-
-@pytest.mark.parametrize(
-    ("money", "words"), [(None, "at a cost that is not known"), (Decimal("0.1234"), "for $0.1234")]
-)
-def test_unknown_cost_is_not_called_zero(
-    report: RunReport, money: Decimal | None, words: str
-) -> None:
-    cost = RunCost(requests=4, prompt_tokens=9000, completion_tokens=1000, money=money)
-    assert (
-        f"gpt-x was asked 4 times (10.0k tokens) {words}"
-        in cost_lines(replace(report, designer="gpt-x", cost=cost))[0]
-    )
 
 
 def test_a_missing_comparison_with_the_human_reward_has_its_reason(report: RunReport) -> None:

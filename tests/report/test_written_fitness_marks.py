@@ -6,18 +6,13 @@ from dataclasses import replace
 from io import StringIO
 
 import pytest
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 
-from eureka_agent.records import (
-    RunStatus,
-    WrittenFitness,
-)
+from eureka_agent.records import RunStatus, WrittenFitness
 from eureka_agent.report.attempt_page import attempt_document, render_attempt
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.sections import fitness_blocks
 from eureka_agent.report.tables import render_end, render_run, render_runs
-from eureka_agent.report.terminal import render_block
 from eureka_agent.report.verdict import verdict
 from eureka_agent.settings import SearchSettings
 
@@ -115,23 +110,3 @@ def test_the_list_of_runs_marks_what_cannot_be_compared(
     assert listed.count("2.50 ± 0.50") == 2
     assert "* by a fitness that a language model wrote for that run" in listed
     assert "*" not in printed(render_runs([report]))
-
-
-def test_who_is_asked_sees_what_it_measures() -> None:
-    def asked(fitness: WrittenFitness) -> str:
-        return printed(Group(*(part for b in fitness_blocks(fitness) for part in render_block(b))))
-
-    text = asked(FITNESS)
-    for part in (
-        "fitness written by openai/tiny",
-        "jump as high as you can",
-        "highest point of the foot",
-        "best step of an episode",
-        "from 1.25 m on",
-        "def compute_reward(height):",
-        "Height is height.",
-    ):
-        assert part in text
-    bare = FITNESS.model_copy(update={"unit": "1", "success_fitness": None, "reasoning": ""})
-    assert "reasoning" not in asked(bare)
-    assert "not said" in asked(bare)

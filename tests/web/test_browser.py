@@ -109,18 +109,6 @@ def test_no_page_is_wider_than_a_phone_and_all_are_dark_at_night(
     context.close()
 
 
-def test_arrow_keys_lead_to_neighbours_and_focus_is_seen(page: Page, server: PageServer) -> None:
-    page.goto(f"{server.origin}{PLAIN}/attempts/1-01")
-    for key, name in (("ArrowRight", "1-02"), ("ArrowLeft", "1-01")):
-        with page.expect_navigation():
-            page.keyboard.press(key)
-        expect(page.get_by_role("heading", level=1)).to_contain_text(name)
-    page.keyboard.press("Tab")
-    expect(page.locator(".skip")).to_be_focused()
-    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    assert page.locator(".skip").bounding_box()["x"] >= 0  # type: ignore[index]
-
-
 def test_ticked_attempts_are_compared_and_their_videos_play_in_step(
     page: Page, server: PageServer, wait_until: Callable[[Callable[[], bool], float], bool]
 ) -> None:

@@ -76,17 +76,6 @@ def test_a_curve_on_another_grid_is_read_at_the_places_of_the_longest() -> None:
     assert found["sparse"]["values"] == [None, 5.0, 15.0, None]
 
 
-def test_a_curve_of_few_points_goes_on_beyond_one_of_many() -> None:
-    young = Curve((1, 2, 3, 4), (0.0, 1.0, 2.0, 3.0))
-    whole = Curve((2, 6, 10), (2.0, 6.0, 10.0))
-    found = lines(
-        PlottedTrainings("1-01", "attempt", (young,)), PlottedTrainings("human", "human", (whole,))
-    )
-    assert found["x"]["values"] == [1, 2, 3, 4, 6, 10]
-    assert found["1-01"]["values"] == [0.0, 1.0, 2.0, 3.0, None, None]
-    assert found["human"]["values"] == [None, 2.0, 3.0, 4.0, 6.0, 10.0]
-
-
 def test_nothing_known_is_no_chart() -> None:
     assert learning_curves([], "") is None
     assert learning_curves([PlottedTrainings("1-01", "attempt", ())], "") is None

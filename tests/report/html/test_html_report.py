@@ -18,12 +18,7 @@ from typing import Any
 import pytest
 from test_hostile_text import HOSTILE, infected
 
-from eureka_agent.records import (
-    Attempt,
-    ComponentSummary,
-    Operator,
-    Stage,
-)
+from eureka_agent.records import Attempt, ComponentSummary, Operator, Stage
 from eureka_agent.report.html.document import html_report
 from eureka_agent.report.run_report import RunReport
 
@@ -199,9 +194,7 @@ def controls_of_scripts() -> set[str]:
 # ── what it may load ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_policy_allows_the_scripts_and_styles_of_the_document_alone(
-    report: RunReport,
-) -> None:
+def test_the_policy_allows_the_scripts_and_styles_of_the_document_alone(report: RunReport) -> None:
     found = Document(html_report(report))
     policy = dict(
         part.strip().partition(" ")[::2]
