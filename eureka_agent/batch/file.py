@@ -105,11 +105,6 @@ class BatchSettings(BaseModel):
     """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
 
-    @property
-    def machine_wait_s(self) -> float:
-        """The longest wait for the machine, in seconds."""
-        return seconds_of(self.wait_for_machine) or 0.0
-
 
 def _given(empty: Any) -> BeforeValidator:
     """Take `empty` for a name without a value."""

@@ -189,7 +189,8 @@ def _number(text: str | None) -> int:
 def error_answer(request: Request, status: int, fault: str, hint: str = "") -> Response:
     """One clear sentence and the next step: a page, or a note beside the form that was sent."""
     if request.method == "POST":
-        return _note(f"{fault}: {hint}" if hint else fault, status)
+        text = f"{fault}: {hint}" if hint else fault
+        return HTMLResponse(render("note.html", text=text), status)
     return HTMLResponse(render("error.html", title=fault[:80], fault=fault, hint=hint), status)
 
 
@@ -197,10 +198,6 @@ def _enter(path: str) -> Response:
     """Page that leads on. A redirect would not do: browsers send no strict cookie with one that
     begins at another program's link."""
     return HTMLResponse(render("enter.html", path=path))
-
-
-def _note(text: str, status: int) -> Response:
-    return HTMLResponse(render("note.html", text=text), status)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

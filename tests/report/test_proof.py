@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from told import score
 
-from eureka_agent.report.proof import proof_rows, proof_sentence
+from eureka_agent.export.proof import proof_rows, proof_sentence
 
 HIGH, LOW, SPREAD = (5.0, 5.1, 4.9), (1.0, 1.1, 0.9), (0.0, 5.0, 9.0)
 
