@@ -227,7 +227,7 @@ class _Work:
         return ProofTraining(name=name, seed=seed, fitness=fitness, seconds=answer.seconds)
 
 
-# ── its words ──────────────────────────────────────────────────────────────────────────────────────
+# ── its words ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def proof_rows(
