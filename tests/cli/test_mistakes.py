@@ -13,6 +13,7 @@ from eureka_agent.cli.main import main
 
 MISTAKES = {
     "search x --itertions 3": ("there is no option '--itertions'", "did you mean '--iterations'?"),
+    "search x --quality 3": ("there is no option '--quality'", "see `eureka search --help`"),
     "shw latest": ("there is no command 'shw'", "did you mean 'show'?"),
     "search x --env": ("--env needs a value, and none follows", "see `eureka search --help`"),
     "search x --no-novelty=3": ("--no-novelty takes no value", "see `eureka search --help`"),
