@@ -141,37 +141,3 @@ def test_a_batch_waits_for_room_on_the_disk_and_goes_on(tmp_path: Path, small_di
     assert told.end() == 0, told.lines
     assert told.says("searches go on after")
     assert states_and_tries(small_disk / "night") == [("finished", 0)] * 3
-
-
-LOST_GPU = """
-        if self.num_envs > 200 and Path("MARKER").exists():
-            raise torch.AcceleratorError("CUDA error: unspecified launch failure")
-"""
-
-
-@pytest.mark.slow
-def test_a_gpu_that_fails_under_the_trainings_blames_no_search_and_no_environment(
-    tmp_path: Path,
-) -> None:
-    """torch's own error, raised where a launch fails on a GPU; the rest is real."""
-    eureka = CommandLine(tmp_path)
-    eureka("envs", "--new", "my_env", "--kind", "torch")
-    source, marker = tmp_path / "my_env/env.py", tmp_path / "lost"
-    head = "def simulate(self) -> None:"
-    line = next(each for each in source.read_text().splitlines() if "advance the state" in each)
-    text = source.read_text().replace(line, LOST_GPU.replace("MARKER", str(marker)).strip("\n"))
-    assert head in text
-    source.write_text(
-        text.replace("import torch\n", "from pathlib import Path\n\nimport torch\n", 1)
-    )
-    night = NIGHT.replace("LONG", "10m").replace("[cartpole]", "[./my_env]")
-    night = night.replace("env_steps: 8192", "env_steps: 30000, num_envs: 16, slots: 16")
-    (tmp_path / "night.yaml").write_text(night.replace("0, 1, 2", "0, 1"))
-    marker.touch()
-    process = eureka.popen("batch", "night.yaml")
-    told = Told(process)
-    wait_for(lambda: told.says("everything waits for it"), process)
-    marker.unlink()
-    assert told.end() == 0, told.lines
-    assert told.says("the GPU failed: AcceleratorError: CUDA error: unspecified launch failure")
-    assert states_and_tries(tmp_path / "runs/night") == [("finished", 0)] * 2

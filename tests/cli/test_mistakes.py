@@ -57,6 +57,18 @@ MISTAKES = {
         ' "hover at the goal" --env quadcopter',
     ),
     "show": ("RUN is missing", "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]"),
+    "show latest --events --follow": (
+        "--events and --follow exclude each other",
+        "give one of them",
+    ),
+    "show latest 1-01 --events": (
+        "--events is for a whole run, not for one attempt",
+        "leave out '1-01'",
+    ),
+    "show latest --follow --format json": (
+        "--follow has no JSON: it shows what changes",
+        "what happened until now: eureka show latest --events --format json",
+    ),
     "show 20261121-115500_jmup": (
         "no run '20261121-115500_jmup' in 'FOLDER/runs'",
         "did you mean '20261121-115500_jump'?",

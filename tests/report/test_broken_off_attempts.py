@@ -1,5 +1,4 @@
-"""Attempts whose training did not come to its end: their score at a rung, and the reason why they
-failed or were stopped by an earlier version."""
+"""Attempts whose training did not come to its end, and how the episodes of others ended."""
 
 from __future__ import annotations
 

@@ -223,25 +223,6 @@ def test_phases_have_names(story: Story, begin: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize("video", [True, False])
-def test_what_follows_the_last_training_has_its_name(story: Story, begin: Any, video: bool) -> None:
-    rest = "scores, video and report" if video else "scores and report"
-    story.tell(begin(video=video, baselines=False, final_seeds=1, finalists=1))
-    story.tell(FinalStarted(attempts=("1-01",)), FinalRound(seeds={"1-01": 1}))
-    job = {"job": "1-01@7", "label": "1-01", "training": "final"}
-    story.tell(TrainingQueued(**job, seed=7), TrainingProgress(job="1-01@7", points=()))
-    story.tell(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)), seconds=5.0)
-    line = shown.progress_line(story.state, story.now)
-    # the other 500 of its 1000 env steps
-    assert line.endswith("about 5.0 s left" + ", then the video" * video)
-    story.tell(TrainingProgress(job="1-01@7", points=(progress(1000, 1.0),)), seconds=5.0)
-    assert " left" not in shown.progress_line(story.state, story.now)  # not "about 0.0 s"
-    story.tell(TrainingEnded(**job, fitness=1.0), final("1-01", 7, story))
-    line = shown.progress_line(story.state, story.now)
-    assert line == f"{rest}, 1 of 1 done, 1.00k of 1.00k env steps"
-    assert shown.phase(story.state) == rest
-
-
 def test_speed_and_time_left(story: Story, begin: Any) -> None:
     story.tell(begin(), first_round())
     story.accept("1-01")

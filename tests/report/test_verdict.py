@@ -273,13 +273,6 @@ def test_a_failed_final_training_counts_as_the_worst(report: RunReport) -> None:
     assert counted.chance > without.chance + 0.1
 
 
-def test_of_one_finalist_nothing_is_believed(report: RunReport) -> None:
-    alone = with_scores(report, score("2-01", 9.0, 1.0), score("sparse", 0.0, 0.1))
-    assert belief_in_best(alone) is None
-    assert "probability" not in verdict(alone).certainty
-    assert belief_in_best(replace(report, scores=())) is None
-
-
 def test_a_task_that_every_reward_solves_is_said_to_be_too_easy(report: RunReport) -> None:
     def next_of(
         ours: tuple[float, ...], theirs: tuple[float, ...], solved: float | None = None
