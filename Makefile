@@ -13,10 +13,10 @@ unexport PYTHONDONTWRITEBYTECODE
 # a process of pytest that dies ends the run: another one would begin its file anew, and die of it
 PYTEST = .venv/bin/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
-test: setup  ## Run the tests: of kill points a third, which the commit chooses
+test: setup  ## Run the tests
 	$(PYTEST)
 
-test-all: setup  ## Run every case, with real starts of all programs
+test-all: setup  ## Run the tests with real starts of all programs, and all attacks on all walls
 	EUREKA_TESTS_ALL=1 $(PYTEST)
 
 test-oldest: setup  ## Run the tests of language models with the oldest openai and litellm that are supported

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 import warm_programs
 from outcomes import make_outcome
-from thoroughness import EVERYTHING, is_its_turn
 
 from eureka_agent.records import (
     Attempt,
@@ -65,22 +64,15 @@ warm_programs.STARTS.install()
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Programs are forked from a warm parent, except in tests about starts."""
-    warm_programs.STARTS.forking = not EVERYTHING and item.get_closest_marker("real_starts") is None
+    marked = item.get_closest_marker("real_starts") is not None
+    warm_programs.STARTS.forking = not (marked or os.environ.get("EUREKA_TESTS_ALL") == "1")
     return (yield)
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests marked `gpu` run wherever torch finds a GPU, those marked `docker` wherever an engine
-    answers, those marked `browser` wherever there is one, those marked `in_turns` for one commit in
-    three. The files with the most long tests
-    come first, so that none is left alone at the end."""
-    left_out = [
-        item
-        for item in items
-        if (mark := item.get_closest_marker("in_turns")) and not is_its_turn(*mark.args)
-    ]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in left_out]
+    answers, those marked `browser` wherever there is one. The files with the most long tests come
+    first, so that none is left alone at the end."""
     for item in items:
         if item.path.relative_to(Path(__file__).parent).parts[0] in _REAL_STARTS:
             item.add_marker("real_starts")

@@ -5,7 +5,6 @@ A form holds a draft that the model has discarded, and mostly an answer.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Literal
 
@@ -53,14 +52,6 @@ def compute_reward(pole_angle):
 
 def fenced(code: str, info: str = "python", mark: str = "```") -> str:
     return mark + info + "\n" + code + mark + "\n"
-
-
-def indent(text: str, by: str) -> str:
-    return "".join(by + line if line.strip() else line for line in text.splitlines(True))
-
-
-def quote(text: str) -> str:
-    return "".join("> " + line if line.strip() else ">\n" for line in text.splitlines(True))
 
 
 MUSE = (
@@ -134,28 +125,12 @@ FORMS = [
         thoughts="We need a rew",
     ),
     Form(
-        "vllm-granite-phrases",
-        "Granite 3.2 has no tags: 'Here is my thought process:' and 'Here is my response:'",
-        "Here is my thought process:\n\n" + MUSE + "\nHere is my response:\n\n" + ANSWER,
-        "good",
-    ),
-    Form(
         "vllm-seed-oss",
         "Seed-OSS: <seed:think> with budget reflections between thoughts",
         "<seed:think>\n"
         + MUSE
         + "<seed:cot_budget_reflect>I have used 512 tokens, and there are 512 "
         "tokens remaining for use.</seed:cot_budget_reflect>\nNow write it.</seed:think>" + ANSWER,
-        "good",
-    ),
-    Form(
-        "vllm-cohere-command-a",
-        "Command A Reasoning with special tokens kept",
-        "<|START_THINKING|>"
-        + MUSE
-        + "<|END_THINKING|><|START_RESPONSE|>"
-        + ANSWER
-        + "<|END_RESPONSE|>",
         "good",
     ),
     Form(
@@ -262,15 +237,6 @@ FORMS = [
         "good-or-none",
     ),
     Form(
-        "llama-lfm2-tool-style",
-        "LFM2 writes a pythonic tool call instead of an answer",
-        fenced(DRAFT)
-        + '\nThat\'s only a draft.\n<|tool_call_start|>[write_file(path="reward.py", text='
-        + json.dumps(GOOD)
-        + ")]<|tool_call_end|>",
-        "good-or-none",
-    ),
-    Form(
         "ollama-thoughts-hold-answer",
         "the model wrote draft and answer in its thoughts and only a sentence as its reply",
         "I've written the reward function above.",
@@ -290,12 +256,6 @@ FORMS = [
         "ollama-unfenced-both",
         "a small model writes both versions without fences",
         "Draft:\n\n" + DRAFT + "\nThat rewards leaning.\n\nFinal version:\n\n" + GOOD,
-        "good-or-none",
-    ),
-    Form(
-        "ollama-fenced-draft-unfenced-final",
-        "told 'only code, no markdown' the model fences its draft and not its answer",
-        "Draft:\n\n" + fenced(DRAFT) + "\nThe sign is wrong. Final code:\n\n" + GOOD,
         "good-or-none",
     ),
     Form(
@@ -327,39 +287,9 @@ FORMS = [
         "good",
     ),
     Form(
-        "ollama-single-backticks",
-        "the answer between single backtick lines after a fenced draft",
-        "Draft:\n\n" + fenced(DRAFT) + "\nFinal:\n\n`\n" + GOOD + "`\n",
-        "good-or-none",
-    ),
-    Form(
-        "ollama-json-draft-and-code",
-        "format json with both fields",
-        json.dumps({"draft": DRAFT, "final_code": GOOD}, indent=2),
-        "good-or-none",
-    ),
-    Form(
-        "ollama-json-after-fenced-draft",
-        "a fenced draft, then the answer as a JSON block",
-        "Draft:\n\n"
-        + fenced(DRAFT)
-        + "\nFinal answer as JSON:\n\n"
-        + fenced(json.dumps({"code": GOOD}) + "\n", "json"),
-        "good-or-none",
-    ),
-    Form(
         "lmstudio-crlf",
         "Windows line ends throughout",
         ("Draft:\n\n" + fenced(DRAFT) + "\nFinal:\n\n" + fenced(GOOD)).replace("\n", "\r\n"),
-        "good",
-    ),
-    Form(
-        "lmstudio-chinese",
-        "the explanations are in Chinese",
-        "初稿：\n\n"
-        + fenced(DRAFT)
-        + "\n这个奖励方向错了，会鼓励杆子倾斜。最终版本：\n\n"
-        + fenced(GOOD),
         "good",
     ),
     Form(
@@ -375,16 +305,6 @@ FORMS = [
         "<answer> with bare code after <thinking> with a fenced draft",
         "<thinking>\n" + MUSE + "</thinking>\n\n<answer>\n" + GOOD + "</answer>",
         "good",
-    ),
-    Form(
-        "anthropic-str-replace",
-        "the text editor's old/new pair as XML",
-        "<str_replace>\n<old_str>\n"
-        + DRAFT
-        + "</old_str>\n<new_str>\n"
-        + GOOD
-        + "</new_str>\n</str_replace>\n",
-        "good-or-none",
     ),
     Form(
         "anthropic-let-me-reconsider",
@@ -403,18 +323,6 @@ FORMS = [
         + "\n## Earlier version (rejected, do not use)\n\n"
         + fenced(DRAFT)
         + "\nIt rewards leaning.\n",
-        "good-or-none",
-    ),
-    Form(
-        "anthropic-before-after",
-        "a 'Before' and an 'After' heading",
-        "### Before\n\n" + fenced(DRAFT) + "\n### After\n\n" + fenced(GOOD),
-        "good",
-    ),
-    Form(
-        "anthropic-after-before",
-        "'After' first, 'Before' for comparison second",
-        "### After\n\n" + fenced(GOOD) + "\n### Before (for comparison)\n\n" + fenced(DRAFT),
         "good-or-none",
     ),
     Form(
@@ -447,30 +355,12 @@ FORMS = [
         "good",
     ),
     Form(
-        "responses-apply-patch-update",
-        "apply_patch as text, changing the draft",
-        fenced(DRAFT)
-        + "\n```\n*** Begin Patch\n*** Update File: reward.py\n@@ def compute_reward(pole_angle):\n"
-        "-    lean = pole_angle.abs()\n+    lean = -pole_angle.abs()\n*** End Patch\n```\n",
-        "none",
-    ),
-    Form(
         "responses-aider-fix",
         "aider's search/replace block changes one line of the draft",
         fenced(DRAFT)
         + "\nreward.py\n```python\n<<<<<<< SEARCH\n    lean = pole_angle.abs()\n=======\n"
         "    lean = -pole_angle.abs()\n>>>>>>> REPLACE\n```\n",
         "none",
-    ),
-    Form(
-        "responses-aider-whole",
-        "aider's block with the whole draft searched and the whole answer put in",
-        "reward.py\n```python\n<<<<<<< SEARCH\n"
-        + DRAFT
-        + "=======\n"
-        + GOOD
-        + ">>>>>>> REPLACE\n```\n",
-        "good-or-none",
     ),
     Form(
         "any-usage-after",
@@ -484,13 +374,6 @@ FORMS = [
         "good",
     ),
     Form(
-        "any-cut-in-prose-after-answer",
-        "cut off in the explanation after the closed answer, a draft before it",
-        "Draft:\n\n" + fenced(DRAFT) + "\nFinal:\n\n" + fenced(GOOD) + "\nThe cosine term is",
-        "good-or-none",
-        cut_off=True,
-    ),
-    Form(
         "any-cut-opening-fence",
         "cut off right at the answer's opening fence",
         "Draft:\n\n" + fenced(DRAFT) + "\nThat's wrong. Final:\n\n```",
@@ -498,22 +381,10 @@ FORMS = [
         cut_off=True,
     ),
     Form(
-        "any-stop-after-final-label",
-        "finish stop, yet the answer's fence is opened and empty (a stop string ended it)",
-        "Draft:\n\n" + fenced(DRAFT) + "\nThat's wrong. Final:\n\n```python\n",
-        "none",
-    ),
-    Form(
         "any-stop-after-promise",
         "finish stop after a promise: 'Here is the corrected version:'",
         "Draft:\n\n" + fenced(DRAFT) + "\nThat rewards leaning. Here is the corrected version:\n",
         "none",
-    ),
-    Form(
-        "any-indented-final",
-        "the answer is an indented code block after a fenced draft",
-        "Draft:\n\n" + fenced(DRAFT) + "\nFinal:\n\n" + indent(GOOD, "    "),
-        "good-or-none",
     ),
     Form(
         "any-commented-draft-in-answer",
@@ -544,18 +415,6 @@ FORMS = [
             "cart_position):\n",
             'cart_position):\n    """Upright and centred.\n'
             '\n    ```python\n    compute_reward(angle, position)\n    ```\n    """\n',
-        ),
-    ),
-    Form(
-        "any-tag-in-code",
-        "the answer's comment names </think>; it is no end of thoughts",
-        fenced(
-            GOOD.replace("UPRIGHT_WEIGHT = 1.0", "UPRIGHT_WEIGHT = 1.0  # chosen before </think>")
-        ),
-        "good-or-none",
-        thoughts=MUSE,
-        source=GOOD.replace(
-            "UPRIGHT_WEIGHT = 1.0", "UPRIGHT_WEIGHT = 1.0  # chosen before </think>"
         ),
     ),
     Form(

@@ -99,7 +99,6 @@ def test_the_built_in_environments_are_listed(installed: Path) -> None:
     assert {entry["name"] for entry in listed} >= {"ant", "cartpole", "hopper", "quadcopter"}
 
 
-@pytest.mark.in_turns(1)
 @pytest.mark.slow
 def test_a_small_search_runs(installed: Path) -> None:
     flags = [

@@ -262,36 +262,35 @@ def _ask(
 _REQUESTS = {
     "pause": (
         "Begin nothing more in SEARCH, or in the whole batch; trainings under way go on.",
-        ("pause nightly",),
+        "batch pause nightly",
     ),
     "resume": (
         "Go on with SEARCH, also with a cancelled one, or with the whole batch.\n\nWhere no process"
         " works on the batch, SEARCH waits in it, and the command that goes on is named.",
-        ("resume nightly", "resume nightly walkers-hopper-seed1"),
+        "batch resume nightly walkers-hopper-seed1",
     ),
     "cancel": (
         "End SEARCH, or all, now. What was trained is kept, and `resume` goes on with it.",
-        ("cancel nightly walkers-hopper-seed1",),
+        "batch cancel nightly walkers-hopper-seed1",
     ),
     "stop": (
         "End the batch after the trainings under way; starting it again goes on.",
-        ("stop nightly",),
+        "batch stop nightly",
     ),
 }
 
 
-def _add_request(action: str, text: str, examples: tuple[str, ...]) -> None:
+def _add_request(action: str, text: str, example: str) -> None:
     def ask(folder: str, output_format: str, search: str | None = None) -> None:
         _ask(folder, output_format, action, search)
 
     with_search = ask if action == "stop" else _SEARCH(ask)
-    shown = "\n".join(f"eureka {batch.name} {each}" for each in examples)
-    made = batch.command(action, cls=Command, help=f"{text}\n\n\b\n{shown}")
+    made = batch.command(action, cls=Command, help=f"{text}\n\n\b\neureka {example}")
     made(_FOLDER(FORMAT(with_search)))
 
 
-for _action, (_text, _examples) in _REQUESTS.items():
-    _add_request(_action, _text, _examples)
+for _action, (_text, _example) in _REQUESTS.items():
+    _add_request(_action, _text, _example)
 
 
 @batch.command(cls=Command)

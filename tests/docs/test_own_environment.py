@@ -183,7 +183,6 @@ def test_the_boat_keeps_the_contract(folder: Path) -> None:
     assert "boat keeps the contract" in result.stdout
 
 
-@pytest.mark.in_turns(2)
 @pytest.mark.slow
 def test_the_boat_is_searched_and_its_designer_took_up_the_buoy(folder: Path) -> None:
     flags = [

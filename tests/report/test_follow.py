@@ -200,7 +200,7 @@ def test_a_search_is_followed_while_it_writes_and_neither_disturbs_the_other(
         onlooker = subprocess.Popen(follow, env=environment, stdout=subprocess.PIPE, text=True)
         left = subprocess.Popen(follow, env=environment, stdout=subprocess.PIPE, text=True)
         assert left.stdout is not None
-        assert re.match(r"\[ +\d\.\d s\] run ", left.stdout.readline())
+        assert " s] run " in left.stdout.readline()
         left.send_signal(signal.SIGINT)
         numbers: list[int] = []
         while is_held(folder) or not numbers:

@@ -208,7 +208,7 @@ def test_after_an_outage_that_lasts_too_long_it_ends_with_what_it_has_and_can_be
     assert [each["stage"] for each in found["attempts"]] == ["trained"]
     report = " ".join((eureka.run_folder() / "report.md").read_text().split())
     assert "did not answer within 1.5 s; it has been out for" in report
-    assert f"resume {eureka.run_folder()}\\` tries again" in report
+    assert f"resume {eureka.run_folder()}` tries again" in report
     server.answers = designing
     eureka("resume", "latest", "--outage", "5m", "--request-timeout", "60")
     assert len(eureka.json("show", "latest")["attempts"]) == 2

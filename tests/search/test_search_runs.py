@@ -287,7 +287,7 @@ def test_a_resumed_run_takes_settings_and_refuses_those_that_may_not_change(
     assert "what was designed so far follows from it" in errors
     output = eureka("resume", "latest", "--iterations", "2", "--no-novelty")
     assert "iterations changed from 1 to 2" in output
-    assert "gate changed from True to False" in output
+    assert "novelty changed from True to False" in output
     shown = eureka.json("show", "latest")
     assert {entry["id"].partition("-")[0] for entry in shown["attempts"]} == {"1", "2"}
     assert shown["remarks"][0] == "when it was resumed, iterations changed from 1 to 2"
