@@ -92,8 +92,11 @@ async def test_an_idle_run_is_not_rendered_again(views: Views, tmp_path: Path) -
     with locked(folder):
         stream = feeds.messages(folder.name)
         await until(stream, "0 attempts")
+        watching = asyncio.create_task(until(stream, "another attempt"))
         await asyncio.sleep(0.3)  # fifteen looks
         assert (views.slow, views.quick) == (1, 0)
+        watching.cancel()
+        await asyncio.wait({watching})
         await stream.aclose()  # type: ignore[attr-defined]
     archive.close()
     reader.close()
