@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -181,7 +181,7 @@ def create_run(
     made = None
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        made = _new_folder(parent / stem) if folder is None else _made(folder)
+        made = _new_folder(parent / stem if folder is None else folder, again=folder is None)
         return _fill_run(made, settings, description, command, began or RunCreated(), seconds)
     except BaseException as error:
         if made is not None:
@@ -230,17 +230,18 @@ def _fill_run(
     return run
 
 
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
-
-
-def _new_folder(first: Path) -> Path:
-    """A folder of this name, or with a number behind it where there is one already."""
-    for number in itertools.count(1):
-        with suppress(FileExistsError):
-            return _made(first if number == 1 else first.with_name(f"{first.name}-{number}"))
-    raise AssertionError("the loop returns or raises")
+def _new_folder(folder: Path, *, again: bool) -> Path:
+    """A folder of this name; `again`: with a number behind it where there is one already."""
+    first, numbers = folder, itertools.count(2)
+    while True:
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            if not again:
+                raise
+            folder = first.with_name(f"{first.name}-{next(numbers)}")
+        else:
+            return folder
 
 
 def open_run(folder: Path, *, reading: bool = False) -> Run:
@@ -315,7 +316,8 @@ def find_run(word: str) -> Path:
     ]
     if len(matching) == 1:
         return runs_folder() / matching[0]
-    if not matching and _is_name(word) and (runs_folder() / word).is_dir():
+    plain = word.isprintable() and not ("/" in word or word.startswith(".")) and len(word) < 256
+    if not matching and plain and (runs_folder() / word).is_dir():
         return runs_folder() / word  # `open_run` says what it lacks
     if matching:
         hint = f"name one of: {', '.join(matching)}"
@@ -330,10 +332,6 @@ def find_run(word: str) -> Path:
     if re.fullmatch(r"\d+-\d+(-r\d+)?", word):
         hint = f"an attempt is named behind its run: {command(f'show latest {word}')}"
     raise RunFolderError(f"no run {word!r} in {shown_runs_folder()}", hint)
-
-
-def _is_name(word: str) -> bool:
-    return word.isprintable() and "/" not in word and not word.startswith(".") and len(word) < 256
 
 
 def list_runs(parent: Path | None = None) -> list[Path]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.batch.file import BatchSettings
+from eureka_agent.batch.file import BatchSettings, seconds_of
 from eureka_agent.batch.folder import (
     STOP_FILE,
     BatchSearch,
@@ -104,7 +104,7 @@ class BatchDriver:
         under way; a second one ends at once. Raises the machine's trouble where it lasts for longer
         than the batch waits."""
         while (trouble := await self._work()) is not None:
-            most_s = self._settings.machine_wait_s
+            most_s = seconds_of(self._settings.wait_for_machine) or 0.0
             if not await self._waiting_for_machine.until_usable(trouble, most_s, self._pause):
                 return
 

@@ -10,14 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from eureka_agent.batch.intents import NAME
@@ -111,11 +104,6 @@ class BatchSettings(BaseModel):
     cluster: Annotated[str, AfterValidator(checked_cluster)] = "off"
     """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = "auto"
-
-    @property
-    def machine_wait_s(self) -> float:
-        """The longest wait for the machine, in seconds."""
-        return seconds_of(self.wait_for_machine) or 0.0
 
 
 def _given(empty: Any) -> BeforeValidator:

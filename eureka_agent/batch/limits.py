@@ -7,7 +7,7 @@ import asyncio
 import errno
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -15,9 +15,7 @@ from eureka_agent.archive.files import storage_errors
 from eureka_agent.batch.file import BatchSettings, seconds_of
 from eureka_agent.errors import DiskFullError, WallAwayError, WorkerLostError, lacks_room
 from eureka_agent.journal.state import RunState
-from eureka_agent.llm.budget import Budget, ModelLimits
-from eureka_agent.llm.prices import Price
-from eureka_agent.records import Message
+from eureka_agent.llm.budget import ModelLimits
 from eureka_agent.sandbox.wall import Served, Wall
 from eureka_agent.search.budget import TimeLimit
 from eureka_agent.wording import rough_duration
@@ -57,14 +55,6 @@ class TimeLeft:
         """The limit that is reached; empty while there is time."""
         limit = self.limit()
         return limit.text if limit is not None and limit.seconds == 0.0 else ""
-
-
-def shared_budget(
-    settings: BatchSettings, prices: Mapping[str, Price], spent: list[Message]
-) -> Budget | None:
-    if settings.max_cost is None and settings.max_tokens is None:
-        return None
-    return Budget(limits_on_models(settings), prices, spent)
 
 
 def limits_on_models(settings: BatchSettings) -> ModelLimits:

@@ -130,10 +130,7 @@ def _matches(values: Mapping[str, tuple[Any, Place]], condition: Mapping[str, An
 
 
 def _check_settings(
-    file: BatchFile,
-    search: PlannedSearch,
-    checked: set[tuple[Place, str]],
-    faults: list[FileFault],
+    file: BatchFile, search: PlannedSearch, checked: set[tuple[Place, str]], faults: list[FileFault]
 ) -> None:
     """Check each setting once where it stands."""
     for name, value in search.values.items():

@@ -27,7 +27,7 @@ from eureka_agent.batch.folder import (
     state_in_words,
 )
 from eureka_agent.batch.intents import BatchEvent, IntentsFile, SearchIntent
-from eureka_agent.batch.limits import shared_budget
+from eureka_agent.batch.limits import limits_on_models
 from eureka_agent.batch.matrix import PlannedSearch
 from eureka_agent.batch.summary import BatchView, Summary, SummaryRow
 from eureka_agent.batch.unattended import notifier, notify
@@ -174,4 +174,4 @@ async def _budget(settings: BatchSettings, intents: IntentsFile) -> Budget | Non
         if (intents.folder / name / FILE_NAME).is_file():
             with reading(str(intents.folder / name)) as run:
                 spent += run.archive.messages()
-    return shared_budget(settings, prices, spent)
+    return Budget(limits_on_models(settings), prices, spent)

@@ -89,7 +89,8 @@ def faults_of(suite: Suite) -> Iterator[None]:
 def task_case(task: str | Mapping[str, Any]) -> dict[str, Any]:
     """A task's settings, with its name as the names of searches have it."""
     if isinstance(task, str):
-        env, _, chosen = task.rpartition(":") if _has_task(task) else (task, "", "")
+        has_task = ":" in task.removeprefix(GYMNASIUM_PREFIX)
+        env, _, chosen = task.rpartition(":") if has_task else (task, "", "")
         task = {"env": env, **({"task": chosen} if chosen else {})}
     environment = str(task.get("env", "")).rstrip("/").rpartition("/")[2]
     words = [environment, *([str(task["task"])] if task.get("task") else [])]
@@ -114,10 +115,6 @@ def check_benchmark(searches: Sequence[PlannedSearch], folder: Path) -> None:
             f"{str(folder)!r} holds a benchmark with other settings:{''.join(found)}",
             "put the old values back, or name another folder: --folder FOLDER",
         )
-
-
-def _has_task(text: str) -> bool:
-    return ":" in text.removeprefix(GYMNASIUM_PREFIX)
 
 
 def _own_faults(suite: Suite) -> list[FileFault]:

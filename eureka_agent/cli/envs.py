@@ -40,9 +40,7 @@ class NonconformingError(EurekaError):
 @click.command(cls=Command)
 @click.argument("environment", required=False, shell_complete=completing.environments)
 @click.option(
-    "--check",
-    metavar="PATH",
-    help="Check that the environment at PATH keeps the contract.",
+    "--check", metavar="PATH", help="Check that the environment at PATH keeps the contract."
 )
 @click.option(
     "--time-limit",

@@ -98,9 +98,15 @@ def prove(
 
     from eureka_agent.archive.run_folder import reading
     from eureka_agent.cli.questions import trust_to_film
-    from eureka_agent.export.proof import PROOF, proof_settings, rewards_to_prove
+    from eureka_agent.export.proof import (
+        PROOF,
+        proof_json,
+        proof_rows,
+        proof_sentence,
+        proof_settings,
+        rewards_to_prove,
+    )
     from eureka_agent.export.proof import prove as prove_rewards
-    from eureka_agent.report.proof import proof_json, proof_rows, proof_sentence
     from eureka_agent.search.scoring import score_table
 
     def tell(training: ProofTraining) -> None:

@@ -116,20 +116,17 @@ class NotTrustedError(EurekaError):
 
 
 def trust_to_evaluate(run: Run, trust: bool) -> None:
-    """Ask before a policy of `run` is scored; the run is not signed, so the next evaluation asks
-    again. Raises UntrustedRunError without a terminal, NotTrustedError for a no."""
+    """Ask before a policy is scored, each time. Raises UntrustedRunError, NotTrustedError."""
     _trust(run, trust, attempts=False)
 
 
 def trust_to_film(run: Run, trust: bool) -> None:
-    """Ask before episodes of `run` are played and its rewards run for the lines below them. Raises
-    the same errors."""
+    """Ask before episodes of `run` are played, and its rewards run for the lines below them."""
     _trust(run, trust, f"run the reward functions in it, behind the wall {run.settings.sandbox!r}")
 
 
 def trust_to_resume(run: Run, trust: bool) -> None:
-    """Ask before `run` is resumed: its rewards are trained, its models asked. The resumed run is
-    signed as the user's own. Raises the same errors."""
+    """Ask before `run` is resumed, and signed as the user's own: its models are asked, too."""
     rewards = f"train the reward functions in it, behind the wall {run.settings.sandbox!r}"
     _trust(run, trust, rewards, *_cluster(run.settings), *_models(run.settings))
 

@@ -292,9 +292,7 @@ def _report(word: str, *, in_full: bool, costs: bool = True) -> RunReport:
 
 @click.command(cls=Command)
 @click.option(
-    "--port",
-    type=Number(int, 1, 65_535),
-    help="Port to listen at.  [default: 8321, or a free one]",
+    "--port", type=Number(int, 1, 65_535), help="Port to listen at.  [default: 8321, or a free one]"
 )
 def ui(port: int | None) -> None:
     """Show the runs of this machine in a browser, running ones as they grow.

@@ -13,13 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.artefacts import (
-    BEST,
-    RANDOMISED,
-    REWARD,
-    best_randomised,
-    stored_policy,
-)
+from eureka_agent.archive.artefacts import BEST, RANDOMISED, REWARD, best_randomised, stored_policy
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, open_plain
@@ -180,7 +174,7 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
             for name in (*missing, *{HELPERS_FILE}.difference(texts)):
                 (folder / name).unlink(missing_ok=True)
             for name, content in files.items():
-                write_file(folder / name, partial(_fill, content))
+                write_file(folder / name, partial(Path.write_bytes, data=content))
     except BaseException:
         if made:
             shutil.rmtree(folder, ignore_errors=True)
@@ -247,10 +241,6 @@ def _is_export(folder: Path) -> bool:
             return MARKER in readme.readline(_MARKED_LINE)
     except (OSError, UnicodeDecodeError):
         return False
-
-
-def _fill(content: bytes, draft: Path) -> None:
-    draft.write_bytes(content)
 
 
 @contextmanager

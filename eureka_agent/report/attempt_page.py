@@ -12,13 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from eureka_agent import wording
-from eureka_agent.attempt_words import (
-    early_ends,
-    fitness_words,
-    merit_words,
-    origin,
-    rung_reached,
-)
+from eureka_agent.attempt_words import early_ends, fitness_words, merit_words, origin, rung_reached
 from eureka_agent.records import Attempt, CurvePoint, Diagnosis, Finding, Message
 from eureka_agent.report.blocks import (
     Block,

@@ -111,7 +111,8 @@ def belief_in_best(report: RunReport) -> Belief | None:
         return None
     scores, found = known
     names = list(scores)
-    finalists = [name for name in names if name in _finalists(report)]
+    chosen = {*report.chosen, *(each.name for each in report.finalists if each.mean is not None)}
+    finalists = [name for name in names if name in chosen]
     if len(finalists) < 2:
         return None
     assert report.best is not None  # as it is known
@@ -161,7 +162,3 @@ def lead(found: Posterior, place: int, baseline: Sequence[float]) -> ScoreCompar
     theirs = mean + error * random.standard_t(len(baseline) - 1, len(found.draws))
     low, high = np.quantile(found.draws[:, place] - theirs, [0.025, 0.975])
     return ScoreComparison(float(found.means[place]) - mean, float(low), float(high))
-
-
-def _finalists(report: RunReport) -> set[str]:
-    return {*report.chosen, *(each.name for each in report.finalists if each.mean is not None)}

@@ -215,7 +215,7 @@ def _cards_table(cards: Mapping[str, Card], outdated: Collection[str]) -> Table:
     for heading in ("task", "reward", "fitness", "learned", "steps", "curve", "better"):
         table.add_column(heading, no_wrap=True)
     for name, card in cards.items():
-        _, _, better, _ = card_cells(card, outdated=name in outdated)
+        better = OUTDATED if name in outdated else _better(card)
         unit = "" if card.unit in ("", "1") else f" {card.unit}"
         curves = {reward: [at.mean for at in each.curve] for reward, each in card.rewards.items()}
         scale = common_scale(curves.values(), _WIDTH)
@@ -252,25 +252,10 @@ def difficulty(card: Card) -> str:
     return "the two rewards are not told apart: the task says little of what a reward is worth"
 
 
-def card_cells(card: Card | None, *, outdated: bool) -> tuple[str, str, str, str]:
-    """Cells of a list: the fitness of both rewards, the better one, and env steps to the level. An
-    outdated card gives no figures."""
-    if card is None:
-        return ("", "", "", "")
-    if outdated:
-        return ("", "", OUTDATED, "")
-    better = card.decides if card.decides != "neither" else ("same" if learns(card) else "open")
-    return (
-        wording.number(card.human.mean),
-        wording.number(card.sparse.mean),
-        better,
-        _steps(card.human),
-    )
-
-
-def learns(card: Card) -> bool:
-    """True where one of the two rewards learns the task."""
-    return card.human_learns or card.sparse.learns
+def _better(card: Card) -> str:
+    """The better reward; `same` for neither, and `open` where both fail to learn the task."""
+    learned = "same" if card.human_learns or card.sparse.learns else "open"
+    return learned if card.decides == "neither" else card.decides
 
 
 def render_environments(
@@ -288,7 +273,10 @@ def render_environments(
         table.add_row(Text(environment, style="bold cyan"))
         for name, sentence in tasks.items():
             card = cards[environment][name]
-            cells = card_cells(card, outdated=name in outdated[environment])
+            cells = ["", "", "" if card is None else OUTDATED, ""]
+            if card is not None and name not in outdated[environment]:  # else it has no figures
+                means = map(wording.number, (card.human.mean, card.sparse.mean))
+                cells = [*means, _better(card), _steps(card.human)]
             # the sentence alone gives way where the terminal is narrow
             table.add_row(f"  {name}", *cells, Text(sentence, no_wrap=True, overflow="ellipsis"))
     legend = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import Any
@@ -46,10 +46,6 @@ class Ledger:
     """Account of a run."""
 
     messages: tuple[Message, ...]
-
-    @property
-    def empty(self) -> bool:
-        return not self.messages
 
     @cached_property
     def by_role(self) -> tuple[LedgerLine, ...]:
@@ -132,7 +128,7 @@ def ledger_grid(title: str, lines: Sequence[LedgerLine]) -> Grid:
 
 def ledger_blocks(account: Ledger) -> list[Block]:
     """Both tables, for `eureka show RUN --cost`."""
-    if account.empty:
+    if not account.messages:
         return [Words("no LLM was asked")]
     total = account.total
     notes = [SUMMED_TIME]
@@ -167,17 +163,6 @@ def ledger_to_json(account: Ledger) -> dict[str, Any]:
 
 
 def _line_to_json(line: LedgerLine) -> dict[str, Any]:
-    names = (
-        "requests",
-        "uncounted",
-        "batched",
-        "prompt_tokens",
-        "cached_tokens",
-        "completion_tokens",
-    )
-    return {
-        **({"model": line.model} if line.model else {}),
-        **{name: getattr(line, name) for name in names},
-        "seconds": round(line.seconds, 3),
-        "money": None if line.money is None else str(line.money),
-    }
+    money = None if line.money is None else str(line.money)
+    values = {**asdict(line), "seconds": round(line.seconds, 3), "money": money}
+    return {name: value for name, value in values.items() if name != "name" and value != ""}

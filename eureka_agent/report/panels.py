@@ -13,12 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from eureka_agent import wording
-from eureka_agent.attempt_words import (
-    episode_length,
-    first_finding,
-    measure_of,
-    merit_words,
-)
+from eureka_agent.attempt_words import episode_length, first_finding, measure_of, merit_words
 from eureka_agent.journal.entries import Notice
 from eureka_agent.journal.state import RunState
 from eureka_agent.journal.under_way import TrainingUnderWay

@@ -13,7 +13,7 @@ from eureka_agent.journal.entries import BaseEntry, RunStarted
 from eureka_agent.journal.state import RunState
 from eureka_agent.journal.under_way import UnderWay
 from eureka_agent.ranking import ranked
-from eureka_agent.records import Attempt, FinalTraining, Outcome, RunStatus, Stage
+from eureka_agent.records import Attempt, Outcome, RunStatus, Stage
 from eureka_agent.report.metric import metric_sentence
 from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import TrainingCounts, is_confirmed
@@ -71,21 +71,6 @@ def attempt_counts(state: RunState) -> dict[str, str]:
 # ── trainings ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _trainings_of(attempt: Attempt) -> tuple[FinalTraining, ...]:
-    """Trainings of an attempt that ended, those that confirm it included."""
-    return tuple(
-        FinalTraining(name=attempt.id, seed=seed, outcome=outcome)
-        for seed, outcome in attempt.outcomes.items()
-        if seed != attempt.seed or attempt.stage in TRAINING_ENDED
-    )
-
-
-def _baselines(state: RunState) -> tuple[str, ...]:
-    assert state.started is not None
-    trains = state.started.settings.trains_baselines
-    return tuple(state.started.description.baselines) if trains else ()
-
-
 def trainings_done(state: RunState) -> int:
     """Trainings that ended, in all processes."""
     ended = sum(each.stage in TRAINING_ENDED for each in state.by_id.values())
@@ -101,7 +86,8 @@ def trainings_to_come(state: RunState) -> int:
     made = TrainingCounts.of(settings)
     to_come = _finals_to_come(state, made)
     others = [each for each in state.by_id.values() if not each.is_ranked]
-    to_come += max(0, made.randomised - sum(len(_trainings_of(each)) for each in others))
+    known = sum(len(each.outcomes) - (each.stage not in TRAINING_ENDED) for each in others)
+    to_come += max(0, made.randomised - known)
     if state.under_way.end:
         return to_come
     for iteration in range(state.iterations):
@@ -134,8 +120,9 @@ def _finals_to_come(state: RunState, made: TrainingCounts) -> int:
     known = Counter(name for name, _ in state.by_training)
     to_come = 0
     if state.began.card is None:
-        seeds = state.started.settings.seeds_of_baselines
-        to_come = sum(max(0, seeds - known[name]) for name in _baselines(state))
+        settings = state.started.settings
+        baselines = state.started.description.baselines if settings.trains_baselines else ()
+        to_come = sum(max(0, settings.seeds_of_baselines - known[name]) for name in baselines)
     if state.no_finals or any(name in state.under_way.scores for name in state.finalists):
         return to_come
     done = sum(known[name] for name in state.finalists)

@@ -469,7 +469,7 @@ def _attempts_note(report: RunReport) -> str:
 
 def _cost(report: RunReport) -> list[Block]:
     blocks: list[Block] = [Words(" ".join(cost_lines(report)))]
-    if not report.ledger.empty:
+    if report.ledger.messages:
         account = report.ledger
         grid = ledger_grid("who asked", (*account.by_role, account.total))
         blocks += [grid, Words(SUMMED_TIME, "muted")]

@@ -86,19 +86,14 @@ def _on_baselines(report: RunReport) -> RunVerdict:
         elif not interval:
             certainty = "not sure: the scores differ too much from seed to seed"
     scores = [f"{each.name} {fitness_text(report, each.mean, each.std)}" for each in baselines]
+    usual = str(SearchSettings.model_fields["iterations"].default)
     return RunVerdict(
         best=f"no search (--iterations 0): {', '.join(scores) or 'no baseline was trained'}",
         against=against,
         certainty=certainty,
         advice="search for a better reward",
-        command=command(shlex.join(_without_iterations(report))),
+        command=command(shlex.join(report.arguments("--iterations", usual))),
     )
-
-
-def _without_iterations(report: RunReport) -> list[str]:
-    """Arguments of the run's command with the default number of generations."""
-    usual = str(SearchSettings.model_fields["iterations"].default)
-    return report.arguments("--iterations", usual)
 
 
 def best_fitness(report: RunReport) -> str:
@@ -148,7 +143,8 @@ def _best(report: RunReport) -> str:
         strength = f"strength {wording.strength(strong.strength, strong.deviation)}"
         if strong.by == "model":
             answers = wording.plural(strong.answers, "comparison")
-            return f"{name}: {strength}, judged by {_judge(report)} in {answers} of pictures"
+            judge = "a model" if report.by_model is None else report.by_model.model
+            return f"{name}: {strength}, judged by {judge} in {answers} of pictures"
         answers = wording.plural(strong.answers, "choice")
         return f"{name}: {strength} after {answers} between clips"
     if score is None or score.mean is None:
@@ -158,10 +154,6 @@ def _best(report: RunReport) -> str:
     failures = f", {failed} of which failed" if failed else ""
     seeds = wording.plural(len(score.seeds), "fresh seed")
     return f"{name}: fitness {fitness_text(report, score.mean, score.std)} over {seeds}{failures}"
-
-
-def _judge(report: RunReport) -> str:
-    return "a model" if report.by_model is None else report.by_model.model
 
 
 def _against(report: RunReport) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,11 +17,20 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from eureka_agent.archive.run_folder import shown_runs_folder, unknown_attempt
-from eureka_agent.errors import EurekaError, RunFolderError
+from eureka_agent.archive.files import is_held
+from eureka_agent.archive.run_folder import (
+    BATCH_FILE,
+    list_batches,
+    shown_runs_folder,
+    unknown_attempt,
+)
+from eureka_agent.batch.folder import searches_of, state_in_words
+from eureka_agent.batch.intents import IntentsFile
+from eureka_agent.batch.summary import LEGEND, NUMBERS, Summary, by_column, counts
+from eureka_agent.errors import EurekaError, RunFolderError, system_reason
 from eureka_agent.invocation import FIRST_SEARCH, command
 from eureka_agent.report.html.document import FOLDER as CHART_FILES
-from eureka_agent.web import attempt_page, batch_page, run_page
+from eureka_agent.web import attempt_page, run_page
 from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
 from eureka_agent.web.refine.forms import RefineForms
 from eureka_agent.web.rendering import FOLDER, compile_all, media_type, render, video_file
@@ -26,6 +38,8 @@ from eureka_agent.web.runs import OpenRun, OpenRuns, Reader, folder_of
 from eureka_agent.web.security import Access, Guard
 
 RUNS_ON_A_PAGE = 50
+SHOWN_EVENTS = 30
+"""Events on the page of a batch."""
 
 Make = Callable[[OpenRun], str | None]
 """Makes the HTML of a run; None where it lacks an attempt."""
@@ -37,7 +51,8 @@ class Page:
     def __init__(self, access: Access) -> None:
         self._reader = Reader(_prepare)
         self._runs = OpenRuns()
-        self._batches = batch_page.Batches()
+        self._summaries: dict[str, Summary] = {}
+        """Rows of searches that have ended are read once."""
         self.feeds = Feeds(self._reader, self._parts)
         self.refining = RefineForms(self._runs, self._reader)
         routes = [
@@ -80,7 +95,7 @@ class Page:
                 amount=len(names),
                 page=number,
                 pages=pages,
-                batches=batch_page.links() if number == 1 else [],
+                batches=_links() if number == 1 else [],
                 folder=shown_runs_folder(),
                 command=command(FIRST_SEARCH),
             )
@@ -89,7 +104,33 @@ class Page:
 
     async def _batch(self, request: Request) -> Response:
         name = str(request.path_params["batch"])
-        return HTMLResponse(await self._reader(lambda: self._batches.page(name)))
+
+        def read() -> str:
+            folder = next((each for each in list_batches() if each.name == name), None)
+            if folder is None:
+                raise RunFolderError(f"there is no batch {name[:100]!r} here", "the list has all")
+            intents, running = IntentsFile(folder), is_held(folder)
+            searches = searches_of(intents, running)
+            rows = self._summaries.setdefault(name, Summary(folder)).rows(searches)
+            links = [run_page.address(f"{name}:{row.search}") if row.task else "" for row in rows]
+            events = intents.now.events[: -SHOWN_EVENTS - 1 : -1]
+            times = [datetime.fromtimestamp(each.time, UTC) for each in events]
+            shown = [each.isoformat(timespec="seconds") for each in times]
+            return render(
+                "batch.html",
+                title=name,
+                state=state_in_words(searches, running=running),
+                running=running,
+                totals=counts(rows),
+                numbers=NUMBERS,
+                cells=by_column,
+                legend=LEGEND,
+                rows=list(zip(links, rows, strict=True)),
+                events=list(zip(shown, events, strict=True)),
+                steer=command("batch --help"),
+            )
+
+        return HTMLResponse(await self._reader(read))
 
     async def _run(self, request: Request) -> Response:
         return await self._page(request, lambda opened: run_page.run_page(opened.report()))
@@ -168,6 +209,25 @@ def _prepare() -> None:
     compile_all()
 
 
+def _links() -> list[tuple[str, str, str]]:
+    """Address, name and state of every batch, newest first."""
+    found = [(_batch_state(each), each.name) for each in list_batches()]
+    newest = sorted(found, key=lambda each: each[0], reverse=True)
+    return [(f"/batches/{quote(name, safe='')}", name, state) for (_, state), name in newest]
+
+
+def _batch_state(folder: Path) -> tuple[float, str]:
+    """Time of the last change of a batch, and its state or the reason why it cannot be read."""
+    changed = 0.0
+    try:
+        changed, running = (folder / BATCH_FILE).stat().st_mtime, is_held(folder)
+        return changed, state_in_words(searches_of(IntentsFile(folder), running), running=running)
+    except EurekaError as error:
+        return changed, error.message
+    except OSError as error:
+        return changed, system_reason(error)
+
+
 def _shown(opened: OpenRun, name: str) -> attempt_page.Shown | None:
     if (attempt := opened.attempt(name)) is None:
         return None
@@ -189,7 +249,8 @@ def _number(text: str | None) -> int:
 def error_answer(request: Request, status: int, fault: str, hint: str = "") -> Response:
     """One clear sentence and the next step: a page, or a note beside the form that was sent."""
     if request.method == "POST":
-        return _note(f"{fault}: {hint}" if hint else fault, status)
+        text = f"{fault}: {hint}" if hint else fault
+        return HTMLResponse(render("note.html", text=text), status)
     return HTMLResponse(render("error.html", title=fault[:80], fault=fault, hint=hint), status)
 
 
@@ -197,10 +258,6 @@ def _enter(path: str) -> Response:
     """Page that leads on. A redirect would not do: browsers send no strict cookie with one that
     begins at another program's link."""
     return HTMLResponse(render("enter.html", path=path))
-
-
-def _note(text: str, status: int) -> Response:
-    return HTMLResponse(render("note.html", text=text), status)
 
 
 async def _failed(request: Request, error: Exception) -> Response:

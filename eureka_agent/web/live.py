@@ -41,21 +41,12 @@ class LiveRun(Watched):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self._follower = Follower(folder, self.see)
-        self.state = self._follower.state
-
-    def read_on(self) -> bool:
-        """Read new entries; False once no process works on the run. Raises RunFolderError."""
-        return self._follower.poll()
+        follower = Follower(folder, self.see)
+        self.state, self.read_on = follower.state, follower.poll
 
 
 Render = Callable[[str, LiveRun, bool], Parts]
 """Makes the parts of a run's page on the reader's thread: all, or without True the quick ones."""
-
-
-def pause_after(seconds: float) -> float:
-    """Seconds between two slow parts, of which the last took so many."""
-    return max(SLOW_PARTS_S, seconds / SLOW_SHARE)
 
 
 def message(parts: Parts) -> str:
@@ -115,7 +106,8 @@ class Feeds:
                 yield await self._reader(partial(self._render, name, run, slow))
                 quick_at = now
             if slow:
-                dirty, slow_from = False, now + pause_after(loop.time() - now)
+                pause = max(SLOW_PARTS_S, (loop.time() - now) / SLOW_SHARE)
+                dirty, slow_from = False, now + pause
             if held:
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._ended.wait(), POLL_S)

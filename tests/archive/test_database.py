@@ -11,14 +11,7 @@ from stored_attempts import store_attempt
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.sqlite_files import VERSION
 from eureka_agent.errors import RunFolderError
-from eureka_agent.journal.entries import (
-    Analysed,
-    AttemptEnded,
-    FinalTrained,
-    Notice,
-    RunCreated,
-    RunEnded,
-)
+from eureka_agent.journal.entries import AttemptEnded, FinalTrained, Notice, RunCreated, RunEnded
 from eureka_agent.records import Attempt, Cost, FinalTraining, Message, RunStatus, Stage
 
 
@@ -46,17 +39,6 @@ def test_attempts_are_ordered_by_iteration_sample_and_revision(
     assert [attempt.id for attempt in archive.attempts()] == ["1-10", "1-10-r1", "1-11", "2-01"]
     assert [attempt.id for attempt in archive.attempts(iteration=0)] == ["1-10", "1-10-r1", "1-11"]
     assert archive.attempts(iteration=2) == ()
-
-
-def test_a_later_stage_replaces_the_earlier_one(
-    tmp_path: Path, make_attempt: Callable[..., Attempt]
-) -> None:
-    archive = Archive(tmp_path)
-    store_attempt(archive, make_attempt(0, 0, stage=Stage.PROPOSED))
-    store_attempt(archive, make_attempt(0, 0, fitness=2.0))
-    assert [(attempt.stage, attempt.fitness) for attempt in archive.attempts()] == [
-        (Stage.TRAINED, 2.0)
-    ]
 
 
 def test_the_table_can_be_read_with_plain_sql(
@@ -102,17 +84,6 @@ def test_the_journal_comes_back_in_order_with_its_time(tmp_path: Path) -> None:
     assert [each.number for each in Archive(tmp_path).entries(after=2)] == [3]
 
 
-def test_a_reader_sees_what_another_process_adds(
-    tmp_path: Path, make_attempt: Callable[..., Attempt]
-) -> None:
-    writer = Archive(tmp_path)
-    store_attempt(writer, make_attempt(0, 0, fitness=1.0))
-    reader = Archive(tmp_path, reading=True)
-    assert [each.id for each in reader.attempts()] == ["1-01"]
-    store_attempt(writer, make_attempt(0, 1, fitness=2.0))
-    assert [each.id for each in reader.attempts()] == ["1-01", "1-02"]
-
-
 def test_what_was_known_at_an_entry_is_known_later(
     tmp_path: Path, make_attempt: Callable[..., Attempt]
 ) -> None:
@@ -123,18 +94,6 @@ def test_what_was_known_at_an_entry_is_known_later(
     then, later = archive.state_at(first.number), Archive(tmp_path).state_at(None)
     assert then.by_id["1-01"].stage is Stage.ACCEPTED
     assert (later.by_id["1-01"].stage, later.by_id["1-01"].fitness) == (Stage.TRAINED, 3.0)
-
-
-def test_an_entry_that_changes_nobody_is_damage(tmp_path: Path) -> None:
-    archive = Archive(tmp_path)
-    archive.append(RunCreated())
-    with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
-        record = Analysed(attempt="7-01", text="").model_dump_json()
-        connection.execute(
-            "INSERT INTO journal VALUES (2, '', 0, 'analysed', 1, '7-01', ?, '')", (record,)
-        )
-    with pytest.raises(RunFolderError, match="entry 2 is about '7-01', unknown"):
-        Archive(tmp_path, reading=True).attempts()
 
 
 def test_entries_of_a_later_version_are_refused_in_one_line(tmp_path: Path) -> None:
@@ -155,24 +114,6 @@ def test_tables_of_another_version_are_not_read(tmp_path: Path) -> None:
             match=f"of version {VERSION + 1}, and this program reads version {VERSION}",
         ):
             Archive(tmp_path, reading=reading)
-
-
-def test_a_file_that_is_no_database_is_a_clear_error(tmp_path: Path) -> None:
-    (tmp_path / "archive.sqlite").write_text(
-        "not a database, but long enough to be read as one " * 10
-    )
-    with pytest.raises(RunFolderError, match="cannot be read as a run's archive"):
-        Archive(tmp_path)
-
-
-def test_a_damaged_record_is_a_clear_error(
-    tmp_path: Path, make_attempt: Callable[..., Attempt]
-) -> None:
-    store_attempt(Archive(tmp_path), make_attempt(0, 0, fitness=1.0))
-    with sqlite3.connect(tmp_path / "archive.sqlite") as connection:
-        connection.execute("UPDATE journal SET record = '{\"id\": 3}'")
-    with pytest.raises(RunFolderError, match="is damaged: entry 1 of the journal is broken"):
-        Archive(tmp_path).attempts()
 
 
 def test_an_account_has_all_but_what_was_said(tmp_path: Path) -> None:

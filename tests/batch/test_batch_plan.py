@@ -4,22 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import subprocess
 import sys
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import CommandLine
-
-from eureka_agent.batch import estimate
-from eureka_agent.batch.estimate import plan_batch
-from eureka_agent.batch.file import read_batch_file
-from eureka_agent.batch.matrix import expand
-from eureka_agent.errors import WorkerLostError
-from eureka_agent.search.estimator import Estimator
 
 pytestmark = pytest.mark.slow
 
@@ -130,45 +119,3 @@ def test_a_costly_batch_asks_and_starts_nothing_without_an_answer(eureka: Comman
     bounded = write(eureka, model, ("at_once: 2", "max_cost: 5"))
     notes = eureka.json("batch", bounded, "--plan")["notes"]
     assert any("max_cost ends the designing at $5" in note for note in notes)
-
-
-async def test_an_engine_that_goes_away_is_no_mistake_of_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def gone(self: Estimator, values: Mapping[str, Any]) -> None:
-        raise WorkerLostError("a worker was lost: the engine went away", "start it")
-
-    monkeypatch.setattr(Estimator, "check", gone)
-    path = tmp_path / "night.yaml"
-    path.write_text("matrix: {env: [cartpole]}\n")
-    file = read_batch_file(path)
-    with pytest.raises(WorkerLostError, match=r"^a worker was lost"):
-        await plan_batch(file, expand(file), lambda entry: None)
-
-
-async def test_a_plan_measures_no_longer_than_its_bound(
-    eureka: CommandLine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EUREKA_RUNS", str(eureka.folder / "runs"))
-    text = FILE.replace("strategy: [greedy, best-of-n]", "task: [balance, swingup]")
-    (eureka.folder / "two.yaml").write_text(text, encoding="utf-8")
-    file = read_batch_file(eureka.folder / "two.yaml")
-
-    async def planned(most_seconds: float) -> tuple[list[float | None], str, list[str]]:
-        told: list[str] = []
-        monkeypatch.setattr(estimate, "MOST_SECONDS", most_seconds)
-        plan = await plan_batch(file, expand(file), lambda entry: told.append(entry.text))  # type: ignore[attr-defined]
-        return [each.estimate.seconds for _, each in plan.searches], plan.notes[0], told
-
-    eureka.json("batch", write(eureka), "--plan")  # it knows `balance` from here on
-    seconds, note, told = await planned(-1.0)
-    assert [each is None for each in seconds] == [False, False, True, True]
-    assert note.startswith("the wall time leaves out 2 of 4 searches, whose pace was not measured")
-    assert told[-1] == "opening 'cartpole', task 'swingup'"
-    seconds, note, told = await planned(60.0)
-    assert None not in seconds
-    assert len(told) == 1
-    assert re.fullmatch(
-        r"measuring the pace of trainings in 'cartpole' for 5 s, after the start of \d+ workers?",
-        told[0],
-    )

@@ -292,25 +292,6 @@ def test_a_search_that_no_money_is_left_for_waits_and_goes_on_with_more(
     assert "no model is asked any more" not in json.dumps(document)
 
 
-def test_money_that_is_retuned_is_spent_in_the_same_call(eureka: CommandLine) -> None:
-    with ModelServer([REWARD]) as server:
-        write_asking(eureka, server, "0", max_cost=0.000001)
-        path = eureka.folder / "night.yaml"
-        other = (
-            "groups: {other: {settings: {env: quadcopter, model: offline, env_steps: 400000}}}\n"
-        )
-        path.write_text(path.read_text() + other)
-        process = eureka.popen("batch", "night.yaml", "--yes")
-        wait_for(lambda: process_events(eureka, "cartpole-seed0", "waiting"), process)
-        refused = eureka("batch", "retune", "night", "max_tokens=5000", status=2)
-        assert "max_tokens cannot change while the batch runs" in refused
-        assert server.requests == []
-        eureka("batch", "retune", "night", "max_cost=5")
-        wait_for(lambda: server.requests, process)
-        process.kill()
-        process.communicate()
-
-
 def process_events(eureka: CommandLine, search: str, kind: str) -> bool:
     """True once a search that had begun has had an event of this kind."""
     kinds = [each.kind for each in events(eureka) if each.search == search]
@@ -330,16 +311,3 @@ def test_ctrl_c_saves_what_is_under_way(eureka: CommandLine) -> None:
     assert set(states(eureka).values()) <= {"stopped", "finished", "waiting"}
     assert "stopped" in states(eureka).values()
     assert "resume" not in eureka("batch", "status", "night")
-
-
-def test_a_stop_file_ends_it_after_the_trainings_under_way(eureka: CommandLine) -> None:
-    write(eureka, "0, 1")
-    process = eureka.popen("batch", "night.yaml")
-    wait_for(lambda: trained(eureka) >= 1, process)
-    (night(eureka) / "STOP").touch()
-    output, _ = process.communicate(timeout=120)
-    assert process.returncode == 0
-    assert "there is a file STOP" in output
-    assert "stopped" in states(eureka).values()
-    # what was under way came to its end: no training waits in a saved state
-    assert not list(night(eureka).glob("*/.snapshots/*/*"))

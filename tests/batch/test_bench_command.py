@@ -142,11 +142,3 @@ def test_the_suites_are_listed(folder: Path) -> None:
     assert listed.returncode == 0, listed.stderr
     assert "quick" in listed.stdout
     assert "held-out" in listed.stdout
-
-
-def test_no_results_without_a_run(folder: Path) -> None:
-    ran = bench(folder, "quick", "--results")
-    assert ran.returncode == 2
-    assert "the benchmark 'quick' has not begun" in ran.stderr
-    assert "begin it: `eureka bench quick`" in ran.stderr
-    assert "Traceback" not in ran.stderr

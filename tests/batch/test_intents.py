@@ -96,9 +96,7 @@ def test_a_run_that_cannot_be_read_has_not_finished(folder: Path) -> None:
     assert states(IntentsFile(folder))["one"] == "stopped"
 
 
-def test_what_several_processes_record_is_kept_and_each_is_told_of_the_others(
-    folder: Path,
-) -> None:
+def test_what_several_processes_record_is_kept_and_each_is_told_of_the_others(folder: Path) -> None:
     driver, person = IntentsFile(folder), IntentsFile(folder)
     told: list[tuple[str, str | None]] = []
     driver.observer = lambda event: told.append((event.kind, event.search))

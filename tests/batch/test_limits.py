@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from eureka_agent.batch.file import BatchSettings
-from eureka_agent.batch.limits import TimeLeft, limits_on_models, shared_budget
+from eureka_agent.batch.limits import TimeLeft, limits_on_models
 from eureka_agent.llm.budget import Budget, BudgetSpentError, ModelLimits
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest
 from eureka_agent.llm.prices import Price
@@ -44,8 +44,7 @@ def request(text: str) -> CompletionRequest:
 
 
 async def test_two_searches_spend_from_one_budget() -> None:
-    shared = shared_budget(BatchSettings(max_tokens=3000), PRICES, [])
-    assert shared is not None
+    shared = Budget(limits_on_models(BatchSettings(max_tokens=3000)), PRICES, [])
     closed: list[str] = []
     one = Budget(ModelLimits(), PRICES, shared=shared)
     other = Budget(ModelLimits(tokens=10**9), PRICES, shared=shared, on_closed=closed.append)
@@ -60,8 +59,7 @@ async def test_two_searches_spend_from_one_budget() -> None:
 
 
 async def test_a_raised_limit_has_room_again() -> None:
-    shared = shared_budget(BatchSettings(max_tokens=1000), PRICES, [])
-    assert shared is not None
+    shared = Budget(limits_on_models(BatchSettings(max_tokens=1000)), PRICES, [])
     spent = await shared.reserve("m", request("first"))
     await shared.settle(spent, message(400, 900))
     with pytest.raises(BudgetSpentError, match="max_tokens of the batch"):
@@ -72,8 +70,7 @@ async def test_a_raised_limit_has_room_again() -> None:
 
 
 async def test_a_request_in_flight_counts_for_all_searches() -> None:
-    shared = shared_budget(BatchSettings(max_tokens=1000), PRICES, [])
-    assert shared is not None
+    shared = Budget(limits_on_models(BatchSettings(max_tokens=1000)), PRICES, [])
     one, other = (Budget(ModelLimits(), PRICES, shared=shared) for _ in range(2))
     reservation = await one.reserve("m", request("first"))
     waiting = asyncio.create_task(other.reserve("m", request("second")))
@@ -82,7 +79,3 @@ async def test_a_request_in_flight_counts_for_all_searches() -> None:
     await one.release(reservation)  # it failed, and costs nothing
     async with asyncio.timeout(5):
         await other.release(await waiting)
-
-
-def test_no_budget_without_a_limit() -> None:
-    assert shared_budget(BatchSettings(), PRICES, []) is None

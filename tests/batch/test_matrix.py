@@ -144,10 +144,7 @@ def test_a_wrong_setting_is_told_once_where_it_stands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (
-            "matrix: {seed: [0, 0], env: [ant]}",
-            "two searches have the name 'seed0-ant'",
-        ),
+        ("matrix: {seed: [0, 0], env: [ant]}", "two searches have the name 'seed0-ant'"),
         ("matrix: {fitness: [chosen]}", "a batch cannot search with fitness 'chosen'"),
         ("defaults: {samples: 3}", "it names no search"),
         ("matrix: {env: [ant]}\nskip: [{env: ant}]", "no search is left"),
@@ -156,28 +153,15 @@ def test_a_wrong_setting_is_told_once_where_it_stands(tmp_path: Path) -> None:
             for name in ("../../x", "'..'", '"\\e[31m"', "''")
         ),
         ("groups: {Stop: {settings: {env: ant}}}", "no search can have the name 'Stop'"),
-        ("groups: {batch.json: {settings: {env: ant}}}", "no search can have the name"),
         (
             "matrix: {env: [ant]}\noverrides: [{when: {env: ant}}]",
             "line 2, overrides[0]: it has no set (write",
         ),
-        (
-            "matrix: {env: [ant]}\noverrides: [{when: {}, set: {}, sett: {}}]",
-            "line 2, overrides[0].sett: unknown key 'sett' (did you mean 'set'?)",
-        ),
         ("matrix: {env: []}", "line 1, matrix.env: it is [], expected at least one value"),
         ("~: 3\nmatrix: {env: [ant]}", "unknown key"),
-        (
-            "matrix: {env: [ant]}\noverrides: [{when: 3, set: {samples: 2}}]",
-            "line 2, overrides[0].when: it is 3, expected names with values",
-        ),
         ('max_cost: !!int ""', "'' is no int that can be read, line 1"),
         (
-            "matrix:\n  seed: ["
-            + ", ".join(map(str, range(100)))
-            + "]\n  samples: ["
-            + ", ".join(map(str, range(1, 101)))
-            + "]",
+            f"matrix: {{seed: {[*range(100)]}, samples: {[*range(1, 101)]}}}",
             "10,000 searches, expected at most 1,000",
         ),
     ],

@@ -135,18 +135,6 @@ async def test_a_pause_holds_trainings_and_requests_until_it_is_taken_back(
     assert driver.active["one"].may_ask.is_set()
 
 
-async def test_a_search_with_other_settings_begins_again_with_them(
-    driver: BatchDriver, saved: asyncio.Event
-) -> None:
-    saved.set()
-    await ask(driver, "retune", "one", iterations=5)
-    async with asyncio.timeout(10):
-        while driver.active.get("one") is None or driver.active["one"].ending:
-            await asyncio.sleep(0.01)
-    assert driver.active["one"].search.settings == {"env": "ant", "iterations": 5}
-    assert not driver.active["two"].ending
-
-
 async def test_limits_of_the_batch_change_and_those_that_cannot_are_refused(
     driver: BatchDriver,
 ) -> None:
@@ -166,23 +154,6 @@ async def test_a_stop_says_what_it_waits_for(
     _say_held(answer, "night")
     assert "it ends after 2 trainings under way" in capsys.readouterr().out
     assert "it ends after 2 trainings under way" in driver.intents.now.events[-1].text
-
-
-async def test_a_paused_batch_waits_with_what_has_not_begun(
-    driver: BatchDriver, saved: asyncio.Event
-) -> None:
-    saved.set()
-    await ask(driver, "retune", at_once=1)
-    await ask(driver, "pause")
-    for active in list(driver.active.values()):
-        active.end()
-    for name in ("one", "two"):
-        await ended(driver, name)
-    assert (await ask(driver, "pause"))["searches"] == {"one": "waiting", "two": "waiting"}
-    await ask(driver, "resume")
-    async with asyncio.timeout(10):
-        while len(driver.active) != 1:
-            await asyncio.sleep(0.01)
 
 
 def test_a_process_that_does_not_answer_is_told_of(

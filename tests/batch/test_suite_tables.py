@@ -7,12 +7,7 @@ import io
 import pytest
 
 from eureka_agent.batch.suite_results import Cell, Results, TaskScale
-from eureka_agent.batch.suite_tables import (
-    as_json,
-    document,
-    method_table,
-    summaries,
-)
+from eureka_agent.batch.suite_tables import as_json, document, method_table, summaries
 from eureka_agent.report.markdown import document_markdown
 from eureka_agent.report.terminal import CleanConsole, render_sections
 

@@ -55,25 +55,6 @@ def test_a_figure_that_is_to_be_small(results: Path) -> None:
     assert "does not start" in found.note
 
 
-def test_idle_slots_are_told_with_and_without_an_analyst(results: Path) -> None:
-    figures = {
-        "idle_share_of_each_worker": [0.06, 0.02],
-        "median_training_s": 58.2,
-        "watched_s": 280.4,
-    }
-    write(results, "model_latency", idle_share=0.04, driver_peak_mb=150, **figures)
-    found = row("slots idle beside models that take 20 s, designer")
-    assert (found.met, found.value, found.note) == (
-        True,
-        "4.0%",
-        "workers 6.0%, 2.0%; trainings of 58 s, 280 s watched",
-    )
-    assert (
-        row("slots idle beside models that take 20 s, with an analyst").value == table.NOT_MEASURED
-    )
-    assert row("peak memory of the driver").ratio == pytest.approx(2.0)  # 300 MB over 150
-
-
 def test_the_lowest_phase_counts(results: Path) -> None:
     shares = {"environment": 0.02, "policy": 0.01, "reward": 0.0, "rest": 0.01, "saved states": 0.0}
     lines = [
@@ -89,20 +70,6 @@ def test_the_lowest_phase_counts(results: Path) -> None:
     assert (found.met, found.value) == (True, "4.0%")
     assert "N=16: 8.0%" in found.note
     assert row("ant/run, K=16: env steps").value == table.NOT_MEASURED
-
-
-def test_results_of_another_form_are_not_measured(results: Path) -> None:
-    write(results, "training_speed", tasks={"hopper/run": {"steps_per_second": 1.0}})
-    assert row("hopper/run, K=16: env steps").value == table.NOT_MEASURED
-
-
-def test_figures_say_when_they_are_from(results: Path) -> None:
-    write(
-        results, "two_cores", task="hopper/run", ratio=2.0, ratio_without_startup=2.0, ceiling=2.0
-    )
-    written = (results / "two_cores.json").stat().st_mtime
-    assert row("hopper/run: training pool", since=written - 1.0).measured == "this run"
-    assert row("hopper/run: training pool", since=written + 1.0).measured == "2026-01-02"
 
 
 def test_the_command_lists_every_benchmark_and_names_an_unknown_one() -> None:
@@ -134,15 +101,3 @@ def test_the_table_of_the_stored_results_is_at_most_100_columns_wide_and_says_wh
     assert text.splitlines()[-1].startswith("ratio: ")
     for each in table.rows():
         assert " ".join(each.note.split()) in " ".join(text.split())
-
-
-def test_what_a_population_gains_against_each_rival_is_told_without_a_target(results: Path) -> None:
-    figures = {"one_by_one_ratio": 1.92, "rsl_rl_ratio": 4.1, "stable_baselines3_ratio": 4.24}
-    write(results, "population_gain", tasks={"hopper/run": figures})
-    found = [each for each in table.rows(0.0) if "16 trainings at once" in each.figure]
-    assert [(each.value, each.target, each.met) for each in found] == [
-        ("1.9 x", "", None),
-        ("4.1 x", "", None),
-        ("4.2 x", "", None),
-    ]
-    assert found[1].figure == "hopper/run: 16 trainings at once, against 16 runs of rsl-rl"

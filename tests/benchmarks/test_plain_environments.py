@@ -56,13 +56,3 @@ def test_plain_robots_are_the_built_in_ones(robot: str) -> None:
             plain.reset()
             start_alike()
     assert ends > 0
-
-
-@pytest.mark.parametrize("robot", ["hopper", "ant"])
-def test_plain_robots_start_and_time_out_like_the_built_in_ones(robot: str) -> None:
-    plain = PLAIN[robot]
-    built_in = load_environment(robot).environment_class
-    for name in ("max_episode_length", "position_noise", "velocity_noise"):
-        assert getattr(plain, name) == getattr(built_in, name)
-    model = plain().model
-    assert plain.frame_skip * model.opt.timestep == pytest.approx(built_in.control_dt)

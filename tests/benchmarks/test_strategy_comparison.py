@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -52,24 +50,3 @@ def test_a_seed_that_an_arm_has_no_fitness_for_is_left_out_of_its_pairs() -> Non
     assert set(found["pairs"]) == {"tree - greedy"}
     assert found["pairs"]["tree - greedy"]["seeds"] == 1
     assert "half_width" not in found["pairs"]["tree - greedy"]
-
-
-def test_the_command_line_bounds_the_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["strategies.py", "--arms", "islands", "--seeds", "3"])
-    arguments = strategies.parsed()
-    assert (arguments.arms, arguments.seeds) == (["islands"], [3])
-    monkeypatch.setattr(
-        sys, "argv", ["strategies.py", "--seeds", *[str(seed) for seed in range(11)]]
-    )
-    with pytest.raises(SystemExit):  # the interval's table ends at ten
-        strategies.parsed()
-
-
-def test_a_replayed_run_is_found_from_another_runs_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "recorded").mkdir()
-    monkeypatch.chdir(tmp_path)
-    assert strategies.model_name("replay:recorded") == f"replay:{tmp_path / 'recorded'}"
-    assert strategies.model_name("replay:by-name") == "replay:by-name"
-    assert strategies.model_name("openai/gpt-5") == "openai/gpt-5"

@@ -46,14 +46,3 @@ def test_ctrl_c_while_the_program_imports_its_parts_ends_it_without_a_word(
         if not line.startswith("import time:")
     ]
     assert (process.returncode, said) == (130, [])
-
-
-def test_whoever_imports_the_program_keeps_its_own_ctrl_c() -> None:
-    code = (
-        "import signal, eureka_agent.cli.main; print(signal.getsignal(signal.SIGINT) is"
-        " signal.default_int_handler)"
-    )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
-    )
-    assert result.stdout == "True\n", result.stderr

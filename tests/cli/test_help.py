@@ -9,7 +9,7 @@ import click
 import pytest
 
 from eureka_agent.cli.command import OTHER_OPTIONS, Command, Group
-from eureka_agent.cli.main import COMMANDS, cli
+from eureka_agent.cli.main import COMMANDS
 from eureka_agent.cli.options import OPTION_GROUPS
 from eureka_agent.settings import SearchSettings
 
@@ -36,14 +36,6 @@ def test_every_command_has_an_example_that_can_be_pasted(
     assert help_text.startswith(f"Usage: ./eureka {name} ")
     assert re.search(rf"^ .*\./eureka {name}\b", help_text, re.MULTILINE)
     assert not re.search(r"(?<!\./)\beureka [a-z]", help_text)
-
-
-def test_the_program_s_own_help_begins_with_a_search_in_which_the_reward_decides(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("EUREKA_PROGRAM", "./eureka")
-    help_text = cli.get_help(click.Context(cli, info_name="eureka"))
-    assert '  ./eureka search "hover at the goal" --env quadcopter\n' in help_text
 
 
 def test_every_setting_stands_in_one_group() -> None:

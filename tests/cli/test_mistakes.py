@@ -13,8 +13,8 @@ from eureka_agent.cli.main import main
 
 MISTAKES = {
     "search x --itertions 3": ("there is no option '--itertions'", "did you mean '--iterations'?"),
+    "search x --quality 3": ("there is no option '--quality'", "see `eureka search --help`"),
     "shw latest": ("there is no command 'shw'", "did you mean 'show'?"),
-    "sandbox claen": ("there is no command 'claen'", "did you mean 'clean'?"),
     "search x --env": ("--env needs a value, and none follows", "see `eureka search --help`"),
     "search x --no-novelty=3": ("--no-novelty takes no value", "see `eureka search --help`"),
     "search x --samples many": (
@@ -57,9 +57,17 @@ MISTAKES = {
         ' "hover at the goal" --env quadcopter',
     ),
     "show": ("RUN is missing", "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]"),
-    "show one two three": (
-        "show does not take 'three'",
-        "it is called as: eureka show [OPTIONS] RUN [ATTEMPT]",
+    "show latest --events --follow": (
+        "--events and --follow exclude each other",
+        "give one of them",
+    ),
+    "show latest 1-01 --events": (
+        "--events is for a whole run, not for one attempt",
+        "leave out '1-01'",
+    ),
+    "show latest --follow --format json": (
+        "--follow has no JSON: it shows what changes",
+        "what happened until now: eureka show latest --events --format json",
     ),
     "show 20261121-115500_jmup": (
         "no run '20261121-115500_jmup' in 'FOLDER/runs'",
@@ -69,20 +77,8 @@ MISTAKES = {
         "no run '2-03' in 'FOLDER/runs'",
         "an attempt is named behind its run: eureka show latest 2-03",
     ),
-    "show folder": (
-        "'folder' is not a run: it has no settings.yaml",
-        "`eureka runs` lists the runs there are",
-    ),
-    "runs --prune --whole": (
-        "--whole without a run would remove all of them",
-        "name the runs",
-    ),
-    "evaluate latest --episodes 0": (
-        "--episodes is 0, expected a whole number from 1 to 100000",
-        "see `eureka evaluate --help`",
-    ),
+    "runs --prune --whole": ("--whole without a run would remove all of them", "name the runs"),
     "envs ant --check folder": ("ENVIRONMENT and --check were given together", "give one of them"),
-    "envs --check nowhere/at/all": ("there is no folder 'nowhere/at/all'", "check the path"),
     "envs --check folder --time-limit 0": (
         "--time-limit is 0, expected a number from 0.1 to 86400.0",
         "see `eureka envs --help`",
@@ -142,9 +138,7 @@ def test_without_a_run_it_is_said_where_runs_are_looked_for(
 
 
 def test_a_command_about_docker_offers_no_other_wall(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
     assert typed(["sandbox", "clean"], monkeypatch) == 2
@@ -164,18 +158,3 @@ def test_a_task_without_its_command_is_one_for_a_search(
         == "error: there is no command 'balance the pole'\n hint: a task in plain words goes to"
         " search: eureka search 'balance the pole' --env cartpole\n"
     )
-
-
-def test_an_archive_that_is_no_database_is_said_without_the_library_s_words(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from eureka_agent.archive.database import Archive
-    from eureka_agent.errors import RunFolderError
-
-    (folder / "folder" / "archive.sqlite").write_text(
-        "not a database, but longer than a header of one hundred bytes\n" * 4
-    )
-    with pytest.raises(
-        RunFolderError, match="cannot be read as a run's archive: it is no SQLite database"
-    ):
-        Archive(folder / "folder", reading=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import os
 import re
@@ -16,7 +15,6 @@ import av
 import pexpect
 import pytest
 from command_line import CommandLine
-from model_server import Asked, ModelServer, Reply
 
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.archive.run_folder import open_run
@@ -147,70 +145,6 @@ def test_words_choices_and_an_edit_refine_a_run(eureka: CommandLine, terminal: T
     assert document["status"] == "finished"
 
 
-class Designer:
-    """A model that reads a wish, and otherwise writes a new reward for the cart-pole each time."""
-
-    def __init__(self) -> None:
-        self.orders: list[str] = []
-        self._weights = itertools.count(1)
-
-    def __call__(self, asked: Asked) -> Reply:
-        order = asked.turns[-1][1]
-        if "# The new wish" in order:
-            measure = {"variable": "cart_velocity", "statistic": "mean size", "aim": "lower"}
-            reading = {"reading": "cart_velocity below 0.3 m/s", "measure": measure}
-            return Reply(text=f"```json\n{json.dumps(reading)}\n```")
-        self.orders.append(order)
-        weight = 0.1 * next(self._weights)
-        source = (
-            "import torch\n\nCALM_WEIGHT = %.1f\n\n\ndef compute_reward(pole_upright, cart_velocity):\n"
-            "    upright = pole_upright\n    calm = CALM_WEIGHT * torch.exp(-cart_velocity.abs() / %.1f)\n"
-            '    return upright + calm, {"upright": upright, "calm": calm}\n'
-        )
-        return Reply(text=f"It balances.\n\n```python\n{source % (weight, 1.0 + weight)}```")
-
-
-def test_what_is_said_of_the_cart_pole_is_in_a_models_prompts(tmp_path: Path) -> None:
-    designer = Designer()
-    with ModelServer(designer) as server:
-        eureka = CommandLine(tmp_path)
-        eureka.environment |= {"OPENAI_API_KEY": "sk-test"}
-        eureka(
-            *("search", "balance the pole", "--env", "cartpole", "--model", "openai/test"),
-            *("--base-url", server.base_url, "--reviewer", "off", "--analyst", "off"),
-            *("--iterations", "1", "--samples", "2", "--finalists", "0", "--confirm", "0"),
-            *("--env-steps", "2048", "--evaluation-episodes", "4", "--no-baselines"),
-        )
-        assert not any("What the engineer says" in order for order in designer.orders)
-        before = len(designer.orders)
-        terminal = Terminal(eureka, "sed -i 's/CALM_WEIGHT = .*/CALM_WEIGHT = 0.77/'")
-        terminal.until(PROMPT)
-        terminal.tell("pair", "Which is better?")
-        terminal.tell("1", "Which is better?")
-        terminal.tell("q")
-        terminal.tell("say", "What did you see?")
-        terminal.tell("the cart races", "What do you want changed?")
-        reading = terminal.tell("keep the cart calm", "Right?")
-        assert "I take this as cart_velocity below 0.3 m/s" in reading
-        assert re.search(r"measured by mean size of cart_velocity \[m/s\].*1-0\d [\d.]+", reading)
-        terminal.tell("y")
-        assert "accepted" in terminal.tell("edit 1-01")
-        assert "4 trained attempts" in terminal.tell("train")
-        terminal.quit()
-    own, other = open_run(eureka.run_folder(), reading=True).archive.attempts(1)
-    assert own.proposal.operator is Operator.EDIT
-    assert "CALM_WEIGHT = 0.77" in own.proposal.reward.source
-    (order,) = designer.orders[before:]
-    for part in (
-        "Seen: the cart races Wanted: keep the cart calm",
-        "Agreed reading: cart_velocity below 0.3 m/s",
-        "Measured by: mean size of cart_velocity [m/s], wanted lower.",
-        "Preference, from 1 choice between clips",
-    ):
-        assert part in order
-        assert part in other.proposal.prompt
-
-
 def test_a_killed_session_goes_on_with_all_that_was_said(eureka: CommandLine) -> None:
     first = Terminal(eureka)
     first.until(PROMPT)
@@ -225,15 +159,6 @@ def test_a_killed_session_goes_on_with_all_that_was_said(eureka: CommandLine) ->
     assert "wants: a small distance from the goal" in greeting
     assert "takes another session" not in greeting
     second.quit()
-
-
-def test_two_sessions_on_one_run_are_one_too_many(eureka: CommandLine) -> None:
-    first = Terminal(eureka)
-    first.until(PROMPT)
-    refused = eureka("refine", str(eureka.run_folder()), status=2)
-    assert refused.count("error:") == 1
-    assert "is being worked on by process" in refused
-    first.quit()
 
 
 def test_clips_show_three_starts_and_a_mark_tells_one_of_them(eureka: CommandLine) -> None:

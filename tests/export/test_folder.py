@@ -130,19 +130,6 @@ def test_what_cannot_be_exported_is_told_with_a_reason(
     assert not out.exists()
 
 
-def test_a_folder_that_cannot_be_written_is_told(
-    make_run: MakeRun, description: TaskDescription, tmp_path: Path
-) -> None:
-    run = make_run(SOURCE, description)
-    (tmp_path / "file").write_text("mine")
-    with pytest.raises(RunFolderError, match="it is a file"):
-        export_of(run, tmp_path / "file")
-    for folder in (tmp_path / "file" / "inside", Path("/proc/self/taken-away")):
-        with pytest.raises(RunFolderError, match="cannot write the export") as error:
-            export_of(run, folder)
-        assert "--out" in error.value.hint
-
-
 def test_a_damaged_policy_leaves_no_half_export(
     make_run: MakeRun, description: TaskDescription
 ) -> None:

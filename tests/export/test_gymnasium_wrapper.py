@@ -60,45 +60,6 @@ def test_pendulum_is_rewarded_as_by_hand(export_texts: ExportTexts, load: LoadMo
             previous, previous_action = current, action
 
 
-LANDER = """
-def compute_reward(lander_height, lander_velocity_z, previous_lander_height, left_leg_contact):
-    fall = previous_lander_height - lander_height
-    return fall, {"fall": fall, "speed": lander_velocity_z, "leg": left_leg_contact}
-"""
-
-
-def test_named_parts_of_an_observation_are_in_their_units(
-    export_texts: ExportTexts, load: LoadModule
-) -> None:
-    pytest.importorskip("Box2D")
-    module = load(export_texts(LANDER, described("gymnasium:LunarLander-v3")), "gymnasium_wrapper")
-    wrapped = module.RewardWrapper(gymnasium.make("LunarLander-v3"))
-    wrapped.reset(seed=1)
-    lander = wrapped.unwrapped.lander
-    for _ in range(5):
-        before = lander.position.y
-        *_, info = wrapped.step(2)
-        terms = {"fall": before - lander.position.y, "speed": lander.linearVelocity.y, "leg": 0.0}
-        assert info["reward_components"] == pytest.approx(terms, abs=1e-4)
-
-
-def test_an_end_that_is_a_success_is_told_as_one(
-    export_texts: ExportTexts, load: LoadModule
-) -> None:
-    source = """
-def compute_reward(car_position, succeeded, terminated):
-    return 10.0 * succeeded - terminated, {"place": car_position}
-"""
-    described_car = described("gymnasium:MountainCar-v0")
-    module = load(export_texts(source, described_car), "gymnasium_wrapper")
-    wrapped = module.RewardWrapper(gymnasium.make("MountainCar-v0"))
-    wrapped.reset(seed=1)
-    wrapped.unwrapped.state = np.array([0.48, 0.03])
-    _, reward, terminated, _, info = wrapped.step(2)
-    assert (reward, terminated) == (10.0, True)
-    assert info["reward_components"]["place"] == pytest.approx(0.5, abs=0.02)
-
-
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
 @pytest.mark.parametrize("name", ["Pendulum-v1", "CartPole-v1", "Taxi-v4"])
 def test_the_vector_form_pays_what_single_environments_are_paid(
@@ -231,33 +192,8 @@ def compute_reward(goal_position, phase, observed_actions, actions):
         del gymnasium.registry["Goals-v0"]
 
 
-def test_discrete_actions_and_termination(export_texts: ExportTexts, load: LoadModule) -> None:
-    source = """
-def compute_reward(actions, previous_actions, terminated, previous_terminated):
-    assert actions.shape == previous_actions.shape == (1,)
-    left = 1.0 - 4.0 * actions
-    fallen = -10.0 * terminated - 100.0 * previous_terminated
-    return left + fallen, {"left": left, "fallen": fallen, "count": 2}
-"""
-    module = load(export_texts(source, described("gymnasium:CartPole-v1")), "gymnasium_wrapper")
-    environment = module.RewardWrapper(gymnasium.make("CartPole-v1"))
-    for _ in range(2):
-        environment.reset(seed=1)
-        terminated, rewards = False, []
-        while not terminated:
-            _, reward, terminated, _, info = environment.step(1)
-            rewards.append(reward)
-        # always to the right, the pole falls within a dozen steps: -3 a step, and -10 more at the
-        # end
-        assert len(rewards) < 15
-        assert rewards == [-3.0] * (len(rewards) - 1) + [-13.0]
-        assert info["reward_components"]["count"] == 2.0
-    environment.reset(seed=1)
-    assert environment.step(0)[1] == 1.0
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Pendulum-v1", "Hopper-v5", "CartPole-v1"])
+@pytest.mark.parametrize("name", ["Hopper-v5", "CartPole-v1"])
 def test_rewards_are_those_of_training(
     export_texts: ExportTexts, load: LoadModule, name: str
 ) -> None:
@@ -379,26 +315,6 @@ def test_actions_go_to_the_environment_and_back(
     assert module.policy_action(box, np.array([0.0, 0.25, 0.5])).tolist() == [0.5, -0.75, 0.0]
     one_ulp = gymnasium.spaces.Box(np.float32([-0.3]), np.float32([1.1]))
     assert one_ulp.contains(module.environment_action(one_ulp, np.float32([-1.0])))
-
-
-def test_choices_go_to_the_environment_and_back(
-    export_texts: ExportTexts, load: LoadModule
-) -> None:
-    source = "def compute_reward(actions):\n    return actions, {'choice': actions}\n"
-    module = load(export_texts(source, described("gymnasium:CartPole-v1")), "gymnasium_wrapper")
-    discrete = gymnasium.spaces.Discrete(3, start=5)
-    assert module.environment_action(discrete, np.int64(1)) == 6
-    assert module.policy_action(discrete, 6) == 1.0
-    assert module.policy_action(discrete, None) == 0.0
-    module.SHAPES["actions"] = (2,)
-    several = gymnasium.spaces.MultiDiscrete([3, 4], start=[-1, 2])
-    taken = module.environment_action(several, np.array([0, 3]))
-    assert several.contains(taken)
-    assert taken.tolist() == [-1, 5]
-    assert module.policy_action(several, taken).tolist() == [0.0, 3.0]
-    assert module.policy_action(several, None).tolist() == [0.0, 0.0]
-    binary = gymnasium.spaces.MultiBinary(2)
-    assert binary.contains(module.environment_action(binary, np.array([1, 0])))
 
 
 @pytest.mark.filterwarnings(

@@ -108,24 +108,6 @@ def test_columns_without_names_are_said_to_be_so(
     assert "| 0 | `observation[0]` | ? | ? | 1 | 0.5 | 2 |  |" in readme
 
 
-def test_what_gymnasium_knows_of_the_columns_is_told() -> None:
-    pendulum = described("gymnasium:Pendulum-v1")
-    assert [(each.name, each.unit, each.range) for each in pendulum.action_channels] == [
-        ("motor", "N·m", (-2.0, 2.0))
-    ]
-    (action,) = described("gymnasium:MountainCarContinuous-v0").action_channels
-    assert (action.name, action.range) == ("motor", (-1.0, 1.0))
-    (choice,) = described("gymnasium:CartPole-v1").action_channels
-    told = "0 pushes the cart to the left, 1 to the right"
-    assert (choice.name, choice.entries, choice.doc, choice.range) == ("choice", (), told, None)
-    names = ["pendulum_upright", "pendulum_sideways", "pendulum_velocity"]
-    assert [each.name for each in pendulum.observation_channels] == names
-    walker = described("gymnasium:Walker2d-v5").observation_channels
-    assert walker[2].entries[:2] == ("right_hip", "right_knee")
-    # parts of a Tuple have no names
-    assert described("gymnasium:Blackjack-v1").observation_channels == ()
-
-
 def test_choices_and_their_logits_are_described(make_run: MakeRun, tmp_path: Path) -> None:
     cart_pole = described("gymnasium:CartPole-v1")
     found = policy_description(cart_pole, Statistics([0.0] * 4, [1.0] * 4), {})

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from jumper import JUMPER, SOURCE, make_point
 
 from eureka_agent.records import (
     Attempt,
@@ -23,36 +24,11 @@ from eureka_agent.records import (
     Score,
     Stage,
     TaskDescription,
-    VariableSpec,
     Verdict,
 )
 from eureka_agent.report.run_report import RunCost, RunReport
 from eureka_agent.rewards import CodeReward
 from eureka_agent.settings import SearchSettings
-
-SOURCE = "def compute_reward(height):\n    return height, {'height': height}\n"
-
-
-def make_point(env_steps: int, fitness: float | None, **values: float) -> CurvePoint:
-    return CurvePoint(
-        env_steps=env_steps,
-        fitness=fitness,
-        episode_length=None if fitness is None else 100.0,
-        episodes=0 if fitness is None else 4,
-        reward=values.get("reward", 0.5),
-        components={"height": 0.25, "effort": -0.125},
-        component_magnitudes={"height": 0.25, "effort": 0.125},
-        component_deviations={"height": 0.1, "effort": 0.01},
-        terminations={"fell": 3, "time_out": 1} if fitness is not None else {},
-        action_saturation=0.0,
-        action_std=1.0,
-        learning_rate=1e-3,
-        kl=values.get("kl", 0.01),
-        entropy=1.4,
-        value_loss=2.0,
-        policy_loss=-0.1,
-        explained_variance=0.75,
-    )
 
 
 def make_attempt(
@@ -117,30 +93,6 @@ def make_attempt(
     )
 
 
-DESCRIPTION = TaskDescription(
-    environment="jumper",
-    task="jump",
-    sentence="jump",
-    doc="A leg that jumps.",
-    fitness_doc="highest point of the foot",
-    fitness_unit="m",
-    fitness_reduction="max",
-    success_fitness=None,
-    variables=(
-        VariableSpec(name="height", shape=(), unit="m", frame="world", doc="height of the foot"),
-    ),
-    num_observations=4,
-    num_actions=1,
-    control_dt=0.02,
-    max_episode_length=500,
-    termination_causes=("fell",),
-    env_steps=1000,
-    num_envs=4,
-    training_overrides={},
-    human_reward=SOURCE,
-    sparse_reward=SOURCE,
-    fingerprint="0123456789abcdef0123",
-)
 SETTINGS = SearchSettings(
     env="jumper",
     iterations=2,
@@ -194,7 +146,7 @@ def attempt() -> Callable[..., Attempt]:
 
 @pytest.fixture
 def description() -> TaskDescription:
-    return DESCRIPTION
+    return JUMPER
 
 
 @pytest.fixture
@@ -251,7 +203,7 @@ def report() -> RunReport:
     return RunReport(
         run_name="20261121-035500_jumper_jump",
         folder=Path("runs/20261121-035500_jumper_jump"),
-        description=DESCRIPTION,
+        description=JUMPER,
         sentence="jump as high as you can",
         settings=SETTINGS,
         status=RunStatus.FINISHED,

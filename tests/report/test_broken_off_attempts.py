@@ -1,24 +1,16 @@
-"""Attempts whose training did not come to its end: their score at a rung, and the reason why they
-failed or were stopped by an earlier version."""
+"""Attempts whose training did not come to its end, and how the episodes of others ended."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from io import StringIO
 
 import pytest
-from rich.console import Console
-from told import Story, ended, proposed, started
 
 from eureka_agent.attempt_words import early_ends
-from eureka_agent.journal.entries import RungScored
 from eureka_agent.records import Attempt, RungScore, Stage
-from eureka_agent.report.as_json import attempt_to_json
-from eureka_agent.report.attempt_page import attempt_document, render_attempt
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.tables import render_run
 
 REASON = "fitness 7.89, clearly behind the median of 14.05"
 
@@ -46,50 +38,12 @@ def earlier(report: RunReport, stopped: Attempt) -> RunReport:
     return replace(report, attempts=(*report.attempts[:3], stopped, *report.attempts[3:]))
 
 
-def printed(report: RunReport, width: int) -> str:
-    console = Console(file=StringIO(), width=width)
-    console.print(render_run(report))
-    return console.file.getvalue()  # type: ignore[attr-defined]
-
-
 def test_the_report_shows_the_score_at_the_rung_and_why_it_ended(earlier: RunReport) -> None:
     text = markdown(earlier)
     assert f"| 1-04 | fresh | failed | 7.89 at 70 % |  | {REASON} |" in text
     assert "| 1-03 | fresh | failed | – |  | the reward \\| turned NaN |" in text
     assert "is the score after that part of a training" in text
     assert "after that part" not in markdown(replace(earlier, attempts=earlier.attempts[4:]))
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_table_of_attempts_is_broken_between_words(earlier: RunReport, width: int) -> None:
-    text = printed(earlier, width)
-    rows = text[text.index("attempt  operator") :]
-    assert "…" not in rows
-    for words in (REASON, "height makes up 97 % of the reward"):
-        assert all(word in rows for word in words.split())
-    (row,) = [line for line in rows.splitlines() if line.startswith("1-04")]
-    assert " failed 7.89 at 70 % " in " ".join(row.split())
-
-
-def test_one_attempt_and_its_json_have_the_score(stopped: Attempt) -> None:
-    console = Console(file=StringIO(), width=100)
-    console.print(render_attempt(attempt_document(stopped, 1000)))
-    assert "attempt 1-04  failed  fitness 7.89 at 70 % of its training" in console.file.getvalue()  # type: ignore[attr-defined]
-    content = attempt_to_json(stopped)
-    assert content["fitness"] is None
-    assert content["rungs"] == [
-        {"env_steps": 400, "fitness": 5.0},
-        {"env_steps": 704, "fitness": 7.893},
-    ]
-
-
-def test_the_log_and_the_live_view_say_why_it_ended(
-    report: RunReport, stopped: Attempt, attempt: Callable[..., Attempt]
-) -> None:
-    story, end = Story(attempt), ended(stopped)
-    rungs = [RungScored(attempt="1-04", score=score) for score in stopped.rungs]
-    story.tell(started(report.description, report.settings), proposed(stopped), *rungs, end)
-    assert end.line(story.state) == f"1-04 failed in training: {REASON}"
 
 
 def test_how_the_winners_episodes_ended(report: RunReport) -> None:
@@ -113,8 +67,3 @@ def test_how_the_winners_episodes_ended(report: RunReport) -> None:
         early_ends(known.model_copy(update={"ended_by": {"time_out": 32}}))
         == "none of 32 ended early"
     )
-
-
-def test_what_is_with_exploration_noise_is_said_to_be(report: RunReport) -> None:
-    text = markdown(report)
-    assert "Fitness is without exploration noise" in text

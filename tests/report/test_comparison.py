@@ -3,20 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from told import score
 
-from eureka_agent.records import Score
 from eureka_agent.report.comparison import compare, compare_scores
-
-
-def score(name: str, *fitness: float | None) -> Score:
-    known = [value for value in fitness if value is not None]
-    return Score(
-        name=name,
-        seeds=tuple(range(len(fitness))),
-        fitness=fitness,
-        mean=sum(known) / len(known),
-        std=None,
-    )
 
 
 def test_degrees_of_freedom_are_no_whole_numbers() -> None:
@@ -39,14 +28,6 @@ def test_welch_interval_by_hand() -> None:
     assert comparison.high == pytest.approx(3.0 + 2.26696, abs=1e-4)
     assert comparison.better
     assert not comparison.worse
-
-
-def test_unequal_spread_has_fewer_degrees_of_freedom() -> None:
-    # variances 100 and 0 over three each: (100/3)² / ((100/3)²/2) = 2 degrees of freedom, t =
-    # 4.302653, error sqrt(100/3) = 5.7735
-    comparison = compare([0.0, 10.0, 20.0], [1.0, 1.0, 1.0])
-    assert comparison is not None
-    assert comparison.high - comparison.difference == pytest.approx(4.302653 * 5.7735, rel=1e-4)
 
 
 def test_equal_values_without_spread_are_neither_better_nor_worse() -> None:

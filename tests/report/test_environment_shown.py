@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 
 from eureka_agent.cards import read_card
 from eureka_agent.cli.envs import envs
-from eureka_agent.records import ChannelSpec, TaskDescription
+from eureka_agent.records import ChannelSpec, ConstantSpec, TaskDescription
 from eureka_agent.report.environment import OUTDATED, render_cards, render_environment
 from eureka_agent.simulation.catalogue import find_folder, list_environments
 from eureka_agent.simulation.loading import describe, load_environment
@@ -40,13 +40,6 @@ def test_the_rules_of_an_environment_are_shown() -> None:
     assert "A table costs 2 wood, a furnace 1 stone" in words(text)
     assert "\n\nOther than there: an episode begins" in text
     assert words(text).count("9 place furnace") == 1  # in the variable `actions` alone
-
-
-def test_a_list_among_the_rules_keeps_its_lines() -> None:
-    details = "Rules that\nfill two lines:\n- one\n- two"
-    description = describe(load_environment("cartpole")).model_copy(update={"details": details})
-    text = printed(render_environment(description, ()))
-    assert "\nRules that fill two lines:\n- one\n- two\n" in text
 
 
 @pytest.fixture(scope="module")
@@ -94,13 +87,6 @@ def test_the_list_fits_80_columns_with_whole_task_names_and_a_line_for_each() ->
     assert begun == [name for entry in entries for name in (entry.name, *entry.tasks)]
 
 
-def test_the_list_explains_its_columns() -> None:
-    text = words(invoked().output)
-    for said in ("same: neither", "open: neither", "never: not within the budget", "has the units"):
-        assert said in text
-    assert OUTDATED not in text
-
-
 def test_the_cards_of_all_tasks_are_shown_in_brief_and_one_in_full() -> None:
     card = read_card(find_folder("cartpole"), "swingup")
     assert card is not None
@@ -135,3 +121,17 @@ def test_a_task_without_a_card_says_how_to_make_one() -> None:
     none = words(printed(render_cards({"up": None, "down": None}, [], "my_env")))
     assert "No card yet: up, down. `eureka envs --measure my_env --task NAME` trains" in none
     assert f" {OUTDATED} " in text
+
+
+def test_constants_and_parameters_are_shown_with_values_and_units() -> None:
+    description = describe(load_environment("quadcopter"))
+    constants = (ConstantSpec(name="gain", value=0.02, unit="s", doc="time step"),)
+    described = description.model_copy(update={"constants": constants})
+    lines = [
+        line.split() for line in printed(render_environment(described, ("hover",))).splitlines()
+    ]
+    assert ["gain", "constant", "0.02", "s"] in lines
+    assert ["wind_x", "-1", "…", "1", "N", "default", "0"] in lines
+    assert "Parameters" not in printed(
+        render_environment(describe(load_environment("humanoid")), ())
+    )

@@ -11,10 +11,10 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from jumper import kill_in_a_write
 from rich.console import Console
 from told import ended, judged, progress, proposed
 
@@ -31,13 +31,7 @@ from eureka_agent.journal.entries import (
     RunStarted,
 )
 from eureka_agent.journal.progress import TrainingEnded, TrainingProgress, TrainingQueued
-from eureka_agent.records import (
-    Attempt,
-    RunStatus,
-    Stage,
-    TaskDescription,
-    Verdict,
-)
+from eureka_agent.records import Attempt, RunStatus, Stage, TaskDescription, Verdict
 from eureka_agent.report.follow import Follower
 from eureka_agent.report.live import PlainLog
 from eureka_agent.settings import SearchSettings
@@ -92,19 +86,6 @@ def test_what_is_new_is_told_once_with_the_time_of_the_run(run: Run) -> None:
     assert told.entries[3:] == [RunEnded(status=RunStatus.FAILED, message="no luck")]
 
 
-def test_a_wait_that_began_before_is_as_long_as_it_is(run: Run) -> None:
-    """Nothing has been written for a minute and a half when somebody begins to look on."""
-    run.archive.append(start(run))
-    before = (datetime.now(UTC) - timedelta(seconds=90)).isoformat(timespec="seconds")
-    with sqlite3.connect(run.folder / "archive.sqlite") as connection:
-        connection.execute("UPDATE journal SET time = ?, seconds = 20.0", (before,))
-    connection.close()
-    told = Told(run)
-    with locked(run.folder):
-        assert told.follower.poll()
-    assert 110.0 <= told.seconds[-1] < 113.0
-
-
 def test_a_run_whose_process_was_killed_is_told_as_stopped(run: Run) -> None:
     run.archive.append(start(run))
     told = Told(run)
@@ -123,17 +104,9 @@ def test_a_run_that_is_killed_in_the_middle_of_a_write_is_followed_to_its_end(
     run.archive.append(IterationStarted(iteration=0, round=0, samples=3))
     run.archive.close()
     killed = tmp_path / "killed"
-    connection = sqlite3.connect(run.folder / "archive.sqlite", isolation_level=None)
-    connection.execute("PRAGMA cache_size=1")  # the file has it before it is committed
-    connection.execute("BEGIN")
-    connection.execute("UPDATE journal SET record = 'half'")
-    connection.execute("INSERT INTO run VALUES ('more', ?)", ("x" * 100_000,))
-    shutil.copytree(run.folder, killed)
-    connection.execute("ROLLBACK")
-    connection.close()
+    kill_in_a_write(run.folder, killed)
     for path in killed.iterdir():
         shutil.copy(path, run.folder / path.name)
-    assert (run.folder / "archive.sqlite-journal").stat().st_size > 512
     assert not told.follower.poll()
     assert told.entries[2:] == [
         IterationStarted(iteration=0, round=0, samples=3),

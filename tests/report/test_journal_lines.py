@@ -279,19 +279,3 @@ def test_the_json_has_a_schema_version_the_run_and_whole_entries(run: Run) -> No
     ]
     assert content["entries"][2]["fields"]["verdict"]["findings"][0]["message"] == EVIL
     assert content["entries"][3]["fields"]["text"] == EVIL + "x" * 100_000
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--events", "--follow"), "--events and --follow exclude each other"),
-        (("1-01", "--events"), "--events is for a whole run, not for one attempt"),
-        (("--follow", "--format", "json"), "--follow has no JSON"),
-    ],
-)
-def test_flags_that_say_nothing_together_are_refused(
-    run: Run, arguments: tuple[str, ...], message: str
-) -> None:
-    error = show(run, *arguments, status=2)
-    assert message in " ".join(error.split())
-    assert "hint:" in error

@@ -55,18 +55,6 @@ def test_a_long_run_shows_the_best_with_all_its_ancestors(attempt: Callable[...,
     assert [name for name in names if name not in line] == last[:4] + last[8:]
 
 
-def test_a_line_longer_than_the_tree_is_cut_at_its_far_end(
-    attempt: Callable[..., Attempt],
-) -> None:
-    attempts = [
-        attempt(f"{place}-01", Stage.TRAINED, float(place), parents=(f"{place - 1}-01",))
-        for place in range(1, 101)
-    ]
-    text, _ = lineage(attempts, "100-01", most=10)
-    assert text.startswith("91-01")
-    assert text.count("\n") == 9
-
-
 def test_a_circle_of_parents_is_told(attempt: Callable[..., Attempt]) -> None:
     """An archive that somebody changed may hold one."""
     attempts = [

@@ -17,7 +17,6 @@ from told import Story, ended, judged, progress, proposed, started
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.cli import watch as watching
 from eureka_agent.journal.entries import (
-    AttemptRepeated,
     BaseEntry,
     ConfirmationStarted,
     FinalStarted,
@@ -36,12 +35,9 @@ from eureka_agent.journal.progress import (
     TrainingQueued,
     TrainingRetried,
 )
-from eureka_agent.llm.gateway import purpose
-from eureka_agent.llm.interface import ChatMessage, CompletionRequest, Role
 from eureka_agent.records import Attempt, Cost, Operator, RunStatus, Score, Stage, TaskDescription
 from eureka_agent.report import live
 from eureka_agent.report.live import LiveView, PlainLog, progress_view
-from eureka_agent.report.panels import share_rows
 from eureka_agent.settings import SearchSettings
 
 
@@ -111,30 +107,6 @@ def test_many_slots_fit_any_terminal(story: Story, begin: Any, width: int, heigh
         assert "1-01" not in shown, "the lowest is not"
 
 
-@pytest.mark.parametrize("width", [80, 120])
-def test_the_seed_of_a_baseline_is_shown_whole(story: Story, begin: Any, width: int) -> None:
-    story.tell(begin())
-    for seed in range(1, 13):
-        job = f"human@{seed}"
-        story.tell(TrainingQueued(job=job, label="human", training="human", seed=seed))
-        story.tell(TrainingProgress(job=job, points=(progress(100, 1234.5),)))
-    shown = [line for line in story.picture(width, 60) if "baseline, seed " in line]
-    assert [line.split()[1:5] for line in shown] == [
-        ["baseline,", "seed", str(seed), "1,234"] for seed in range(1, 13)
-    ]
-
-
-def test_the_curves_of_a_table_are_on_one_scale(story: Story, begin: Any) -> None:
-    story.tell(begin())
-    for label, values in (("1-01", (0.0, 7.0)), ("1-02", (1.0, 2.0))):
-        story.tell(TrainingQueued(job=label, label=label, training="search", seed=1))
-        points = tuple(progress(100, value) for value in values)
-        story.tell(TrainingProgress(job=label, points=points))
-    rows = {line.split()[0]: line for line in story.picture() if line.strip().startswith("1-0")}
-    assert "▁█" in rows["1-01"]
-    assert "▂▃" in rows["1-02"]  # of eight blocks from 0 to 7
-
-
 def test_before_a_run_begins_notices_and_replies_are_shown(story: Story) -> None:
     told = [Notice(text="openai/tiny writes a fitness"), TrainingProgress(job="?", points=())]
     asked = RequestStarted(number=0, model="openai/tiny", purpose="fitness")
@@ -148,32 +120,28 @@ def test_before_a_run_begins_notices_and_replies_are_shown(story: Story) -> None
     ]
 
 
-def test_a_long_notice_is_continued_on_the_next_line(story: Story, begin: Any) -> None:
-    text = (
-        "the price of openai/tiny is not known, so neither is what this search costs; --max-tokens"
-        " limits it, --price says what it costs"
-    )
-    story.tell(begin(), Notice(text=text, level="warning"))
-    assert " ".join(line.strip() for line in story.picture(60)).endswith(text)
-
-
-def test_room_is_shared_by_need() -> None:
-    assert share_rows(10, [20, 4, 0], [3, 3, 3]) == [6, 4, 0]
-    assert share_rows(4, [20, 4, 5], [3, 3, 3]) == [3, 1, 0]
-    assert share_rows(0, [5], [2]) == [0]
-    assert share_rows(100, [5, 2], [1, 1]) == [5, 2]
-
-
-def test_a_stopped_run_leaves_its_last_picture(story: Story, begin: Any) -> None:
-    file = io.StringIO()
-    console = Console(file=file, width=80, height=24, force_terminal=True, color_system=None)
+@pytest.mark.parametrize("status", [RunStatus.STOPPED, RunStatus.FINISHED])
+def test_a_view_makes_room_for_a_question_and_for_the_end(
+    story: Story, begin: Any, status: RunStatus
+) -> None:
+    """The picture of a stopped run stays, that of a finished one makes room."""
+    output = io.StringIO()
+    console = Console(file=output, width=80, height=24, force_terminal=True, color_system=None)
     view = progress_view(console, lambda: 0.0)
     assert isinstance(view, LiveView)
     story.observers = (view,)
     with view:
-        story.tell(begin(), RunEnded(status=RunStatus.STOPPED))
-    assert "jump as high as you can" in file.getvalue()
-    assert "stopped" in file.getvalue()
+        story.tell(begin())
+        with view.paused():
+            before = len(output.getvalue())
+            story.tell(Notice(text="nobody sees this yet"))
+            console.print("a question")
+            assert output.getvalue()[before:].strip() == "a question"
+        view.tick()
+        assert "nobody sees this yet" in output.getvalue()[before:]
+        story.tell(RunEnded(status=status))
+    erased = output.getvalue().rstrip().endswith("\x1b[2K")
+    assert erased == (status is RunStatus.FINISHED)
 
 
 # ── the log ───────────────────────────────────────────────────────────────────────────────────────
@@ -272,20 +240,6 @@ def test_the_log_tells_the_story(log: Log) -> None:
     ]
 
 
-def test_what_is_trained_again_is_told_with_its_mean(
-    log: Log, confirm: Callable[..., Attempt]
-) -> None:
-    once = log.story.make("1-01", Stage.TRAINED, 8.0)
-    log.story.tell(proposed(once), judged(once), ended(once))
-    log.lines()
-    for repeat in confirm(once, 2.0, None).repeats:
-        log.story.tell(AttemptRepeated(attempt="1-01", repeat=repeat))
-    assert [line.partition("] ")[2] for line in log.lines()] == [
-        "1-01 trained again: fitness 2.00; mean 5.00 over 2 seeds",
-        "1-01 trained again: failed: the reward is NaN",
-    ]
-
-
 def test_progress_comes_every_minute_and_ten_seconds_after_a_change(log: Log) -> None:
     log.train("1-01")
     log.lines()
@@ -341,19 +295,6 @@ def test_how_a_stopped_run_goes_on_is_not_said_twice(log: Log) -> None:
     assert log.lines() == ["[    0.0 s] run stopped"]
 
 
-def test_what_is_told_before_a_run_begins_has_its_own_clock(begin: Any, story: Story) -> None:
-    output, times = io.StringIO(), iter((5000.0, 5002.5, 5002.5, 5003.0, 5003.0, 5003.0, 5003.0))
-    log = PlainLog(output, lambda: next(times))
-    log(Notice(text="openai/tiny writes a fitness"))
-    story.observers = (log,)
-    story.tell(begin())
-    assert [line[:11] for line in output.getvalue().splitlines()] == [
-        "[    2.5 s]",
-        "[    0.0 s]",  # the run, and its fitness
-        "[    0.0 s]",
-    ]
-
-
 def test_the_time_passes_for_a_log_without_entries(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], begin: Any, story: Story
 ) -> None:
@@ -376,17 +317,3 @@ def test_the_time_passes_for_a_log_without_entries(
 
 
 # ── requests as entries ───────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize(
-    ("role", "attempt", "words"),
-    [
-        (Role.DESIGNER, "2-03", "design of 2-03"),
-        (Role.DESIGNER, "2-03-r1", "revision 2-03-r1"),
-        (Role.REVIEWER, "2-03-r1", "review of 2-03-r1"),
-        (Role.METRIC, "", "fitness"),
-    ],
-)
-def test_a_request_says_what_for(role: Role, attempt: str, words: str) -> None:
-    asked = CompletionRequest(messages=(ChatMessage("user", "x"),), role=role, attempt=attempt)
-    assert purpose(asked) == words

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import sqlite3
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -36,8 +35,7 @@ from eureka_agent.records import (
     Verdict,
 )
 from eureka_agent.report.ledger import Ledger, ledger_to_json
-from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.tables import MOST_ATTEMPTS, render_run, render_runs
+from eureka_agent.report.tables import render_run, render_runs
 from eureka_agent.search.summary import run_overview, run_report
 from eureka_agent.settings import SearchSettings
 
@@ -142,21 +140,6 @@ def test_lists_read_no_entry_of_an_attempt_but_the_best(folder: Path) -> None:
     run = open_run(folder, reading=True)
     assert "1-01 (best)" in shown(render_run(run_overview(run)), 120)
     run.archive.close()
-
-
-def test_of_very_many_attempts_the_best_are_shown(
-    report: RunReport, attempt: Callable[..., Attempt]
-) -> None:
-    many = tuple(
-        attempt(f"3-{number + 1:02}", Stage.TRAINED, 10.0 + number)
-        for number in range(MOST_ATTEMPTS)
-    )
-    text = shown(render_run(replace(report, attempts=(*report.attempts, *many))), 160)
-    rows = [line.split()[0] for line in text.splitlines() if line[:2] in ("1-", "2-", "3-")]
-    assert [row for row in rows if row.startswith("3-")] == [
-        f"3-{number:02}" for number in range(MOST_ATTEMPTS, 0, -1)
-    ]
-    assert f"The first {MOST_ATTEMPTS} of {MOST_ATTEMPTS + 5}, best first." in text
 
 
 def test_what_another_process_writes_is_known_at_the_next_look(folder: Path) -> None:

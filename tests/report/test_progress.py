@@ -103,12 +103,6 @@ def test_trainings_and_env_steps_are_counted(story: Story, begin: Any) -> None:
     }
 
 
-def test_a_training_ends_with_a_whole_iteration(story: Story, begin: Any) -> None:
-    story.tell(begin(env_steps=950))
-    # 950 steps are nine and a half iterations of 10 environments and 10 steps
-    assert steps(story) == (0, 16_000)
-
-
 def test_a_training_that_a_review_ends_counts_as_none(story: Story, begin: Any) -> None:
     story.tell(begin(), first_round())
     story.accept("1-01")
@@ -122,23 +116,6 @@ def test_a_training_that_a_review_ends_counts_as_none(story: Story, begin: Any) 
     story.accept("1-01-r1")
     story.finish("1-01-r1", 2.5)
     assert counts(story) == (1, 16)
-
-
-def test_what_is_trained_again_is_counted(story: Story, begin: Any) -> None:
-    story.tell(begin(confirm=2, confirm_seeds=1, strategy="greedy"), first_round())
-    assert counts(story) == (0, 16 + 2)  # two between the iterations
-    for name, fitness in (("1-01", 8.0), ("1-02", 7.0), ("1-03", 1.0)):
-        story.accept(name)
-        story.finish(name, fitness)
-    story.tell(ConfirmationStarted(iteration=0, attempts=("1-01", "1-02"), trainings=2))
-    for name in ("1-01", "1-02"):
-        outcome = story.make(name, Stage.TRAINED, 4.0).outcome
-        made = Repeat(iteration=0, seed=9, outcome=outcome)
-        story.tell(AttemptRepeated(attempt=name, repeat=made))
-    assert counts(story) == (5, 18)
-    story.tell(IterationEnded(iteration=0, best=None), first_round(1))
-    story.tell(IterationEnded(iteration=1, best=None))
-    assert counts(story) == (5, 5 + 4 + 6)  # none of the second iteration was trained
 
 
 def test_a_search_that_ends_early_has_only_its_finals_to_train(story: Story, begin: Any) -> None:
@@ -160,15 +137,6 @@ def test_a_search_that_ends_early_has_only_its_finals_to_train(story: Story, beg
     assert counts(story) == (7, 3 + 5 + 6)
     story.tell(final("1-02", 3, story))
     assert counts(story) == (8, 8 + 6)
-
-
-def test_finals_that_would_tell_nothing_are_not_counted(story: Story, begin: Any) -> None:
-    story.tell(begin(), first_round())
-    for number in (1, 2, 3):
-        story.accept(f"1-0{number}")
-        story.finish(f"1-0{number}", 0.0)
-    story.tell(FinalStarted(attempts=(), skipped="all ended at a fitness of 0"))
-    assert counts(story) == (3, 3 + 6)
 
 
 def test_baselines_of_earlier_runs_leave_nothing_to_train(story: Story, begin: Any) -> None:
@@ -255,25 +223,6 @@ def test_phases_have_names(story: Story, begin: Any) -> None:
     ]
 
 
-@pytest.mark.parametrize("video", [True, False])
-def test_what_follows_the_last_training_has_its_name(story: Story, begin: Any, video: bool) -> None:
-    rest = "scores, video and report" if video else "scores and report"
-    story.tell(begin(video=video, baselines=False, final_seeds=1, finalists=1))
-    story.tell(FinalStarted(attempts=("1-01",)), FinalRound(seeds={"1-01": 1}))
-    job = {"job": "1-01@7", "label": "1-01", "training": "final"}
-    story.tell(TrainingQueued(**job, seed=7), TrainingProgress(job="1-01@7", points=()))
-    story.tell(TrainingProgress(job="1-01@7", points=(progress(500, 1.0),)), seconds=5.0)
-    line = shown.progress_line(story.state, story.now)
-    # the other 500 of its 1000 env steps
-    assert line.endswith("about 5.0 s left" + ", then the video" * video)
-    story.tell(TrainingProgress(job="1-01@7", points=(progress(1000, 1.0),)), seconds=5.0)
-    assert " left" not in shown.progress_line(story.state, story.now)  # not "about 0.0 s"
-    story.tell(TrainingEnded(**job, fitness=1.0), final("1-01", 7, story))
-    line = shown.progress_line(story.state, story.now)
-    assert line == f"{rest}, 1 of 1 done, 1.00k of 1.00k env steps"
-    assert shown.phase(story.state) == rest
-
-
 def test_speed_and_time_left(story: Story, begin: Any) -> None:
     story.tell(begin(), first_round())
     story.accept("1-01")
@@ -303,26 +252,6 @@ def test_a_training_that_starts_again_has_lost_its_steps(story: Story, begin: An
     assert under_way.notices[-1].text == "training of 1-01 starts again: its worker died"
     story.tell(TrainingProgress(job="1-01@7", points=(progress(100, 1.0),)))
     assert steps(story)[0] == 100
-
-
-def test_curves_are_level_where_no_episode_ended(story: Story, begin: Any) -> None:
-    story.tell(begin())
-    story.accept("1-01")
-    values = (None, 1.0, None, 3.0, None)
-    points = tuple(progress(step, value) for step, value in enumerate(values))
-    story.tell(TrainingProgress(job="1-01@7", points=points))
-    training = story.state.under_way.running["1-01@7"]
-    assert (training.history.values, training.fitness) == ([None, 1.0, 1.0, 3.0, 3.0], 3.0)
-
-
-def test_finals_have_their_seeds_by_number(story: Story, begin: Any) -> None:
-    story.tell(begin(baselines=False), FinalStarted(attempts=("1-01",)))
-    story.tell(FinalRound(seeds={"1-01": 3}))
-    for seed in (100, 101):
-        job = {"job": f"1-01@{seed}", "label": "1-01", "training": "final"}
-        story.tell(TrainingQueued(**job, seed=seed))
-    roles = [each.role for each in story.state.under_way.queued.values()]
-    assert roles == ["final, seed 1", "final, seed 2"]
 
 
 # ── requests to models ────────────────────────────────────────────────────────────────────────────

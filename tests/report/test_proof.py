@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-import statistics
+from told import score
 
-from eureka_agent.records import Score
-from eureka_agent.report.proof import proof_rows, proof_sentence
-
-
-def score(name: str, *fitness: float | None) -> Score:
-    known = [each for each in fitness if each is not None]
-    return Score(
-        name=name,
-        seeds=tuple(range(len(fitness))),
-        fitness=fitness,
-        mean=statistics.fmean(known) if known else None,
-        std=statistics.stdev(known) if len(known) > 1 else None,
-    )
-
+from eureka_agent.export.proof import proof_rows, proof_sentence
 
 HIGH, LOW, SPREAD = (5.0, 5.1, 4.9), (1.0, 1.1, 0.9), (0.0, 5.0, 9.0)
 

@@ -157,13 +157,6 @@ def test_the_sentence_says_whether_it_helped(
     assert words.endswith(end), words
 
 
-def test_without_a_choice_the_reason_is_told(report: RunReport) -> None:
-    ended = randomised(report, {}, (), text="training gained nothing")
-    assert told(ended) == "No distribution is chosen: training gained nothing."
-    assert not any(isinstance(each, Grid) for each in randomisation_blocks(ended))
-    assert "training gained nothing" in markdown(ended)
-
-
 def test_the_table_has_defaults_mean_and_worst_quarter(report: RunReport) -> None:
     (grid,) = [each for each in randomisation_blocks(report) if isinstance(each, Grid)]
     assert grid.rows == [
@@ -214,16 +207,6 @@ def plain(report: RunReport) -> RunReport:
     assert report.best is not None
     best = report.best.model_copy(update={"randomisation": None, "range_scores": ()})
     return replace(report, best=best, randomised=())
-
-
-def test_they_stand_with_all_attempts(report: RunReport) -> None:
-    assert report.best is not None
-    name = f"{report.best.id}+d2"
-    table = markdown(report).partition("## All attempts")[2].partition("\n## ")[0]
-    (row,) = [line for line in table.splitlines() if "d2" in line]
-    assert "randomise" in row
-    assert name in html_report(report).partition('id="lineage"')[2].partition("<h2")[0]
-    assert [each["id"] for each in to_json(report)["attempts"]][-1] == name
 
 
 def test_json_has_prior_scores_and_the_difference(report: RunReport) -> None:

@@ -25,10 +25,6 @@ def test_lines_that_the_model_broke_are_filled() -> None:
     ]
 
 
-def test_lists_stay_lists() -> None:
-    assert shown("Terms:\n\n- upright\n- still\n") == ["Terms:", "", "• upright", "• still"]
-
-
 def test_brackets_are_no_markup_and_links_cannot_be_clicked() -> None:
     lines = shown("[bold red]x[/] and [here](http://evil.test).")
     text = "\n".join(lines)

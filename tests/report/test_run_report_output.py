@@ -12,19 +12,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console, RenderableType
 
-from eureka_agent.markup import fenced
 from eureka_agent.records import Attempt, CurvePoint, RunStatus, Score, Stage
 from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
-from eureka_agent.report.attempt_page import (
-    attempt_document,
-    curves_grid,
-    render_attempt,
-)
+from eureka_agent.report.attempt_page import attempt_document, render_attempt
 from eureka_agent.report.html.document import html_report
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.tables import render_end, render_run, render_runs
-from eureka_agent.report.terminal import CleanConsole
 from eureka_agent.settings import SearchSettings
 
 
@@ -86,21 +80,6 @@ def test_report_says_what_happened(report: RunReport) -> None:
     assert "| samples | 3 | 8 |" in text
     assert "| discount" not in text
     assert "eureka search 'jump as high as you can' --env jumper" in text
-
-
-def test_a_report_tells_what_a_budget_came_to(report: RunReport) -> None:
-    told = (
-        "the budget of 5m gives 5 generations of 8",
-        "stopped after 3 of 5 generations: of the budget of 5m, …",
-    )
-    limited = replace(report, budget=told)
-    text = markdown(limited)
-    assert (
-        "The budget of 5m gives 5 generations of 8. Stopped after 3 of 5 generations: of the budget"
-        " of 5m, …." in text
-    )
-    assert to_json(limited)["budget"] == list(told)
-    assert to_json(report)["budget"] == []
 
 
 def test_settings_are_those_that_differ_from_what_the_task_has_by_default(
@@ -171,20 +150,6 @@ def test_what_was_not_understood_stands_in_the_report(report: RunReport) -> None
     assert "not understand" not in markdown(report) + html_report(report)
 
 
-def test_curves_that_add_up_are_on_one_scale(point: Callable[..., CurvePoint]) -> None:
-    points = [
-        point(step, 1.0).model_copy(
-            update={"reward": reward, "components": {"big": reward - small, "small": small}}
-        )
-        for step, (reward, small) in enumerate([(0.0, 0.0), (7.0, 1.0)], 1)
-    ]
-    lines = {row[0]: row[1] for row in curves_grid(points).rows}
-    # from 0 to 7: 6 is the seventh of eight blocks, 1 the second one
-    assert "▁█" in lines["reward"]
-    assert "▁▇" in lines["component big"]
-    assert "▁▂" in lines["component small"]
-
-
 @pytest.mark.parametrize("status", [RunStatus.STOPPED, RunStatus.FAILED])
 def test_an_empty_run_has_a_report(report: RunReport, status: RunStatus) -> None:
     text = markdown(replace(report, attempts=(), scores=(), best=None, status=status))
@@ -204,11 +169,6 @@ def test_reports_are_named_only_where_they_exist(
         assert str(tmp_path / name) in printed(renderable, width=300)
 
 
-def test_commands_are_quoted_for_the_shell(report: RunReport) -> None:
-    run = replace(report, folder=Path("my runs/one"))
-    assert "eureka show 'my runs/one' ATTEMPT" in printed(render_run(run))
-
-
 def test_without_baselines_nothing_is_human_normalised(report: RunReport) -> None:
     scores = tuple(
         score.model_copy(update={"human_normalized": None}) for score in report.finalists
@@ -217,10 +177,6 @@ def test_without_baselines_nothing_is_human_normalised(report: RunReport) -> Non
     assert "uman-normalised" not in markdown(alone)
     assert "| **2-01 (best)** | 2.50 ± 0.50 | 2.00, 2.50, 3.00 |" in markdown(alone)
     assert "uman-normalised" not in printed(render_end(alone))
-
-
-def test_a_fence_in_the_source_does_not_end_the_block() -> None:
-    assert fenced("a = '```'", "python").startswith("````python\n")
 
 
 def test_json_has_the_promised_keys(report: RunReport) -> None:
@@ -268,12 +224,6 @@ def test_json_of_numbers_that_are_not_finite_is_null(report: RunReport) -> None:
     assert values["best"]["search_fitness"] == 2.5
 
 
-def test_json_of_one_attempt_has_its_source(report: RunReport) -> None:
-    values = attempt_in_full_to_json(report.attempts[0])
-    assert "def compute_reward" in values["source"]
-    assert values["reflection"] == "reflection on 1-01"
-
-
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_end_of_a_search_shows_reward_scores_and_paths(report: RunReport, width: int) -> None:
     text = printed(render_end(report), width)
@@ -281,45 +231,6 @@ def test_the_end_of_a_search_shows_reward_scores_and_paths(report: RunReport, wi
     assert "2-01 (best)  2.50 ± 0.50" in text
     assert "sparse       1.00 ± 0.10" in text
     assert "runs/20261121-035500_jumper_jump/best/reward.py" in text
-
-
-def test_long_paths_are_shown_whole(report: RunReport) -> None:
-    """They are what a person copies."""
-    folder = Path("/home/somebody/projects/robots/experiments/runs/20261121-035500_jumper_jump")
-    moved = replace(report, folder=folder)
-    for renderable in (render_end(moved), render_run(moved)):
-        console = CleanConsole(file=StringIO(), width=80)
-        console.print(renderable)
-        lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-        assert all(len(line) <= 80 for line in lines if str(folder) not in line)
-        assert any(str(folder) in line for line in lines)
-    end = CleanConsole(file=StringIO(), width=80)
-    end.print(render_end(moved))
-    whole = end.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert f"reward  {folder}/best/reward.py" in whole
-    assert f"policy  {folder}/best/policy.safetensors" in whole
-
-
-def test_comments_below_the_code_are_not_shown(report: RunReport) -> None:
-    assert report.best is not None
-    reward = report.best.proposal.reward
-    proposal = report.best.proposal.model_copy(
-        update={"reward": reward.with_source(f"# first\n{reward.source}\n\n# data\n# more\n")}
-    )
-    commented = replace(report, best=report.best.model_copy(update={"proposal": proposal}))
-    text = printed(render_end(commented))
-    assert "# first" in text
-    assert "# data" not in text
-    assert commented.best is not None
-    assert "# data" in printed(render_attempt(attempt_document(commented.best, 1000)))
-
-
-@pytest.mark.parametrize("width", [80, 120])
-def test_a_run_lists_its_attempts(report: RunReport, width: int) -> None:
-    text = printed(render_run(report), width)
-    for identifier in ("1-01", "1-02", "1-03", "2-02"):
-        assert f"\n{identifier} " in text
-    assert "finished" in text
 
 
 def test_an_attempt_shows_verdict_curves_and_reflection(
@@ -332,12 +243,6 @@ def test_an_attempt_shows_verdict_curves_and_reflection(
     rejected = printed(render_attempt(attempt_document(report.attempts[1], 1000)), 80)
     assert "The critic rejected it" in rejected
     assert "3:0 C102 unknown variable 'heigth'" in rejected
-
-
-def test_brackets_in_a_task_or_finding_are_not_markup(report: RunReport) -> None:
-    strange = "reach [bold]the [/goal] now"
-    assert strange in printed(render_run(replace(report, sentence=strange)), 120)
-    assert strange in printed(render_runs([replace(report, sentence=strange)]), 160)
 
 
 def test_an_attempt_that_was_trained_again_shows_every_training_and_their_mean(
@@ -381,36 +286,6 @@ def test_the_tables_say_how_many_seeds_a_fitness_rests_on(
         if line.split()[:2] == ["2-01", "improve"]
     )
     assert row.split()[:5] == ["2-01", "improve", "trained", "3.00", "2"]
-
-
-def test_workers_that_died_while_confirming_are_told(
-    report: RunReport, confirm: Callable[..., Attempt]
-) -> None:
-    assert "1 training started again because a worker died." in markdown(report)  # of a candidate
-    again = replace(report, attempts=(*report.attempts[:-1], confirm(report.attempts[-1], None)))
-    assert "2 trainings started again because a worker died." in markdown(again)
-    finals = replace(again, cost=replace(again.cost, final_restarts=3))
-    assert "5 trainings started again because a worker died." in markdown(finals)
-
-
-def test_runs_are_one_line_each(report: RunReport) -> None:
-    text = printed(
-        render_runs(
-            [report, replace(report, run_name="other", scores=(), status=RunStatus.STOPPED)]
-        ),
-        120,
-    )
-    lines = text.splitlines()
-    assert len(lines) == 3
-    assert "2.50 ± 0.50" in lines[1]
-    assert "stopped" in lines[2]
-
-
-def test_a_sentence_of_any_length_leaves_a_list_of_runs_readable(report: RunReport) -> None:
-    """Without a terminal, a list is as wide as it needs to be."""
-    lines = printed(render_runs([replace(report, sentence="hop " * 1000)]), 10_000).splitlines()
-    assert max(len(line.rstrip()) for line in lines) < 250
-    assert "hop hop…" in lines[1]
 
 
 def test_a_list_of_runs_keeps_name_and_result_in_eighty_columns(report: RunReport) -> None:

@@ -12,19 +12,18 @@ from told import Story, ended, judged, proposed, started
 
 from eureka_agent.analysis.standing import Agreement, preferences_of, with_strengths
 from eureka_agent.feedback_records import Comparison, Feedback, Given, Judge, Judgement, Withdrawal
-from eureka_agent.journal.entries import FeedbackGiven, IterationEnded
+from eureka_agent.journal.entries import FeedbackGiven
 from eureka_agent.records import Attempt, TaskDescription
 from eureka_agent.report.as_json import best_to_json, to_json
 from eureka_agent.report.attempt_page import attempt_document, render_attempt
 from eureka_agent.report.html.document import html_report
-from eureka_agent.report.live import PlainLog
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.progress import leaderboard
 from eureka_agent.report.run_report import ByModel, ByStrength, RunReport
-from eureka_agent.report.tables import render_run, render_runs
+from eureka_agent.report.tables import render_run
 from eureka_agent.report.verdict import verdict
 from eureka_agent.settings import SearchSettings
-from eureka_agent.web.run_page import rows_of, run_page
+from eureka_agent.web.run_page import run_page
 
 # by fitness 2-01 is first, then 1-01; by the model 2-02, then 1-01
 EYE = Judgement(
@@ -100,20 +99,6 @@ def test_reports_show_strengths_and_no_fitness(strong: RunReport) -> None:
     assert f"strength {best}, judged by a model from pictures" in alone
 
 
-def test_lists_of_runs_mark_what_is_no_fitness(strong: RunReport, report: RunReport) -> None:
-    listed = printed(render_runs([report, strong]))
-    assert f"{words(strong, '2-02')} ~" in listed
-    assert "2.50 ± 0.50 ~" not in listed
-    assert "~ no fitness, but a strength" in listed
-    unjudged = replace(strong, best=None, by_strength=None)
-    assert "– ~" in printed(render_runs([unjudged]))
-
-
-def test_tables_are_in_the_order_of_strengths(strong: RunReport, report: RunReport) -> None:
-    assert [row.attempt.id for row in rows_of(strong, "best")][:3] == ["2-02", "1-01", "2-01"]
-    assert [row.attempt.id for row in rows_of(report, "best")][:3] == ["2-01", "1-01", "2-02"]
-
-
 def test_json_tells_both_apart(strong: RunReport, report: RunReport) -> None:
     document = to_json(strong)
     one = next(each for each in document["attempts"] if each["id"] == "2-02")
@@ -157,15 +142,3 @@ def test_the_live_view_follows_what_is_said(report: RunReport, story: Story) -> 
     assert {each.strength.mean for each in leaderboard(story.state) if each.strength} == {0.0}
     story.tell(said(Judge(by="fitness")))
     assert [each.id for each in leaderboard(story.state)] == ["2-01", "1-01", "2-02"]
-
-
-def test_the_log_tells_judgements_and_no_fitness(report: RunReport, story: Story) -> None:
-    output = StringIO()
-    story.observers = (PlainLog(output, lambda: 0.0),)
-    story.tell(started(report.description, SETTINGS))
-    tell_attempts(story, report)
-    story.tell(said(EYE), IterationEnded(iteration=1, best="2-02"))
-    text = " ".join(output.getvalue().split())
-    assert "2-02 trained (different)" in text
-    assert "openai/eye compares pictures: 2-02 is better than 2-01" in text
-    assert text.endswith("best so far is 2-02")

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
 
 import pytest
-from rich.console import Console, Group, RenderableType
-from told import Story, started
+from rich.console import Console, RenderableType
 
-from eureka_agent.journal.entries import Notice
-from eureka_agent.records import (
-    Attempt,
-    RunStatus,
-    TaskDescription,
-    WrittenFitness,
-)
-from eureka_agent.report.as_json import attempt_in_full_to_json, to_json
+from eureka_agent.records import RunStatus, WrittenFitness
 from eureka_agent.report.attempt_page import attempt_document, render_attempt
-from eureka_agent.report.live import LiveView, PlainLog
 from eureka_agent.report.markdown import markdown
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.sections import fitness_blocks
 from eureka_agent.report.tables import render_end, render_run, render_runs
-from eureka_agent.report.terminal import render_block
 from eureka_agent.report.verdict import verdict
 from eureka_agent.settings import SearchSettings
 
@@ -122,56 +110,3 @@ def test_the_list_of_runs_marks_what_cannot_be_compared(
     assert listed.count("2.50 ± 0.50") == 2
     assert "* by a fitness that a language model wrote for that run" in listed
     assert "*" not in printed(render_runs([report]))
-
-
-def test_json_has_it(report: RunReport, written: RunReport) -> None:
-    assert to_json(written)["task"]["fitness_origin"] == ORIGIN
-    assert to_json(written)["task"]["fitness_author"] == "openai/tiny"
-    assert to_json(report)["task"]["fitness_origin"] == ""
-    assert written.best is not None
-    assert attempt_in_full_to_json(written.best, ORIGIN)["fitness_origin"] == ORIGIN
-
-
-def test_the_head_of_the_live_view_and_the_first_line_of_the_log(
-    description: TaskDescription, settings: SearchSettings, attempt: Callable[..., Attempt]
-) -> None:
-    output = StringIO()
-    story = Story(attempt, PlainLog(output, lambda: 5.0))
-    story.tell(started(description, settings, fitness_origin=ORIGIN))
-    assert story.picture(120)[2] == f"{ORIGIN}: highest point of the foot"
-    assert output.getvalue().count(ORIGIN) == 1
-    story.tell(started(description, settings, sentence=description.sentence))
-    assert "highest point" not in "".join(story.picture(120))
-
-
-def test_a_paused_view_draws_nothing_and_then_goes_on() -> None:
-    output = StringIO()
-    console = Console(file=output, width=80, height=20, force_terminal=True)
-    with LiveView(console, lambda: 0.0) as view:
-        with view.paused():
-            before = output.getvalue()
-            view(Notice(text="nobody sees this yet"))
-            console.print("a question")
-            assert output.getvalue()[len(before) :].strip() == "a question"
-        view.tick()
-        assert "starting" in output.getvalue()[len(before) :]
-
-
-def test_who_is_asked_sees_what_it_measures() -> None:
-    def asked(fitness: WrittenFitness) -> str:
-        return printed(Group(*(part for b in fitness_blocks(fitness) for part in render_block(b))))
-
-    text = asked(FITNESS)
-    for part in (
-        "fitness written by openai/tiny",
-        "jump as high as you can",
-        "highest point of the foot",
-        "best step of an episode",
-        "from 1.25 m on",
-        "def compute_reward(height):",
-        "Height is height.",
-    ):
-        assert part in text
-    bare = FITNESS.model_copy(update={"unit": "1", "success_fitness": None, "reasoning": ""})
-    assert "reasoning" not in asked(bare)
-    assert "not said" in asked(bare)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,9 +12,21 @@ from rich.console import Console
 from eureka_agent.journal.entries import AttemptEnded, BaseEntry, Judged, Proposed, RunStarted
 from eureka_agent.journal.progress import Progress, TrainingEnded, TrainingQueued
 from eureka_agent.journal.state import Recorded, RunState
-from eureka_agent.records import Attempt, Stage, TaskDescription, Verdict
+from eureka_agent.records import Attempt, Score, Stage, TaskDescription, Verdict
 from eureka_agent.report.panels import search_panel
 from eureka_agent.settings import SearchSettings
+
+
+def score(name: str, *fitness: float | None) -> Score:
+    """Scores from as many seeds; None is a seed that failed."""
+    known = [each for each in fitness if each is not None]
+    return Score(
+        name=name,
+        seeds=tuple(range(len(fitness))),
+        fitness=fitness,
+        mean=statistics.fmean(known) if known else None,
+        std=statistics.stdev(known) if len(known) > 1 else None,
+    )
 
 
 def proposed(attempt: Attempt) -> Proposed:

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import av
 import numpy as np
+from jumper import JUMPER, make_point
+from outcomes import make_outcome
 
 from eureka_agent.archive.artefacts import CURVES, attempt_folder, training_folder
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.run_folder import create_run
 from eureka_agent.journal import entries
 from eureka_agent.records import (
-    CheckpointRecord,
     Cost,
-    CurvePoint,
     EpisodeSummary,
     Evaluation,
     FinalTraining,
@@ -28,7 +28,6 @@ from eureka_agent.records import (
     RungScore,
     RunStatus,
     Stage,
-    TaskDescription,
     Verdict,
 )
 from eureka_agent.report.curves import write_curves_csv
@@ -40,28 +39,6 @@ SOURCE = '''def compute_reward(height):
     return height, {"height": height}
 '''
 CHILD = SOURCE.replace("return height, ", "return 2.0 * height, ")
-DESCRIPTION = TaskDescription(
-    environment="jumper",
-    task="jump",
-    sentence="jump",
-    doc="A jumper.",
-    fitness_doc="the height that was reached",
-    fitness_unit="m",
-    fitness_reduction="max",
-    success_fitness=None,
-    variables=(),
-    num_observations=4,
-    num_actions=1,
-    control_dt=0.02,
-    max_episode_length=100,
-    termination_causes=("fell",),
-    env_steps=1000,
-    num_envs=4,
-    training_overrides={},
-    human_reward=SOURCE,
-    sparse_reward=SOURCE,
-    fingerprint="0123456789abcdef0123",
-)
 
 
 def new_run(parent: Path, sentence: str = "jump high", samples: int = 3) -> tuple[Path, Archive]:
@@ -69,25 +46,14 @@ def new_run(parent: Path, sentence: str = "jump high", samples: int = 3) -> tupl
     settings = SearchSettings(
         env="jumper", sentence=sentence, samples=samples, env_steps=1000, iterations=2
     )
-    run = create_run(settings, DESCRIPTION, ["eureka", "search", sentence], parent=parent)
+    run = create_run(settings, JUMPER, ["eureka", "search", sentence], parent=parent)
     run.archive._connection.execute("PRAGMA synchronous=OFF")  # tests have no power cuts
     return run.folder, run.archive
 
 
 def outcome_of(fitness: float) -> Outcome:
-    checkpoint = CheckpointRecord(
-        env_steps=1000, fitness=fitness, episode_length=90.0, episodes=4, reward=0.5, components={}
-    )
-    return Outcome(
-        env_steps=1000,
-        seconds=1.0,
-        checkpoints=(checkpoint,),
-        best_checkpoint=0,
-        training_fitness=fitness,
-        fitness=fitness,
-        evaluation_episodes=8,
-        ended_by={"fell": 3, "time_out": 5},
-    )
+    ended = {"evaluation_episodes": 8, "ended_by": {"fell": 3, "time_out": 5}}
+    return make_outcome(fitness, 1000).model_copy(update=ended)
 
 
 def add_proposal(
@@ -142,28 +108,7 @@ def add_final(archive: Archive, name: str, values: Sequence[float]) -> None:
 
 def write_curve(folder: Path, height: float) -> None:
     """A curve of three points that rises to a fitness."""
-    points = [
-        CurvePoint(
-            env_steps=number * 333,
-            fitness=height * number / 3,
-            episode_length=90.0,
-            episodes=4,
-            reward=0.5,
-            components={"height": 0.25},
-            component_magnitudes={"height": 0.25},
-            component_deviations={"height": 0.1},
-            terminations={"fell": 4},
-            action_saturation=0.0,
-            action_std=1.0,
-            learning_rate=1e-3,
-            kl=0.01,
-            entropy=1.4,
-            value_loss=2.0,
-            policy_loss=-0.1,
-            explained_variance=0.75,
-        )
-        for number in (1, 2, 3)
-    ]
+    points = [make_point(number * 333, height * number / 3) for number in (1, 2, 3)]
     folder.mkdir(parents=True, exist_ok=True)
     write_curves_csv(folder / CURVES, points)
 

@@ -11,7 +11,7 @@ import pytest
 from browsers import watched
 from page_runs import HOSTILE, add_trained, finish, new_run
 from page_server import PageServer, serving
-from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from eureka_agent.archive.files import locked
 
@@ -109,18 +109,6 @@ def test_no_page_is_wider_than_a_phone_and_all_are_dark_at_night(
     context.close()
 
 
-def test_arrow_keys_lead_to_neighbours_and_focus_is_seen(page: Page, server: PageServer) -> None:
-    page.goto(f"{server.origin}{PLAIN}/attempts/1-01")
-    for key, name in (("ArrowRight", "1-02"), ("ArrowLeft", "1-01")):
-        with page.expect_navigation():
-            page.keyboard.press(key)
-        expect(page.get_by_role("heading", level=1)).to_contain_text(name)
-    page.keyboard.press("Tab")
-    expect(page.locator(".skip")).to_be_focused()
-    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-    assert page.locator(".skip").bounding_box()["x"] >= 0  # type: ignore[index]
-
-
 def test_ticked_attempts_are_compared_and_their_videos_play_in_step(
     page: Page, server: PageServer, wait_until: Callable[[Callable[[], bool], float], bool]
 ) -> None:
@@ -178,23 +166,3 @@ def test_a_run_grows_in_the_browser_and_keeps_what_the_person_opened(
             expect(page.locator(".status")).to_have_text("finished")
             assert page.locator("#live").count() == 0
         context.close()
-
-
-def test_a_stream_begins_however_late_its_script_comes(browser: Browser, tmp_path: Path) -> None:
-    """htmx begins by itself, and would not know of an extension that is loaded after that."""
-    folder, archive = new_run(tmp_path)
-    context = browser.new_context()
-    with locked(folder), serving(tmp_path) as server:
-        context.add_cookies([cookie(server)])  # type: ignore[list-item]
-        page = context.new_page()
-
-        def late(route: Route) -> None:
-            page.wait_for_timeout(300)
-            route.continue_()
-
-        page.route("**/hx-sse.min.js", late)
-        page.goto(f"{server.origin}/runs/{folder.name}")
-        expect(page.locator("#part-now")).to_contain_text("Nothing is training")
-        page.close()
-    archive.close()
-    context.close()

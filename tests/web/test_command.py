@@ -13,10 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from browsers import watched
-from page_runs import make_plain_run, new_run
-from page_server import serving
-from playwright.sync_api import Browser, expect
+from page_runs import new_run
 
 from eureka_agent.archive.files import locked
 
@@ -92,32 +89,3 @@ def test_a_port_in_use_is_one_line_and_the_default_gives_way(start: Start) -> No
     one, other = start("ui"), start("ui")
     ports = {httpx.URL(address_of(process)).port for process in (one, other)}
     assert len(ports) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.browser
-def test_a_real_search_is_watched_to_its_end(
-    start: Start, browser: Browser, tmp_path: Path
-) -> None:
-    runs = tmp_path / "runs"
-    make_plain_run(runs)
-    flags = ["--env", "cartpole", "--sandbox", "process", "--iterations", "1", "--samples", "2"]
-    flags += ["--finalists", "0", "--confirm", "0", "--no-baselines", "--env-steps", "4096"]
-    with serving(runs) as server:
-        context = browser.new_context()
-        with watched(context, server.origin) as page:
-            page.goto(server.access.address)
-            search = start("search", "balance the pole", *flags)
-            # the list finds the new run by itself
-            link = page.get_by_role("link", name="balance the pole")
-            expect(link).to_be_visible(timeout=30_000)
-            link.click()
-            rows = page.locator("#part-leaderboard tbody tr")
-            expect(rows).to_have_count(2, timeout=30_000)
-            expect(page.locator("#part-status .status")).to_have_text("finished", timeout=60_000)
-            expect(page.locator("#part-leaderboard .stage.trained")).to_have_count(2)
-            expect(page.locator("#part-verdict")).to_contain_text("over 1 seed")
-            expect(page.locator("#charts canvas").first).to_be_visible()
-        context.close()
-    output, errors = search.communicate(timeout=60)
-    assert search.returncode == 0, f"{output}\n{errors}"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from pathlib import Path
 
 import pytest
+from jumper import kill_in_a_write
 from page_runs import add_trained, finish, new_run
 
 from eureka_agent.archive.database import Archive
 from eureka_agent.errors import RunFolderError
-from eureka_agent.web.runs import MOST_OPEN, OpenRun, OpenRuns
+from eureka_agent.web.runs import OpenRun, OpenRuns
 
 
 @pytest.fixture
@@ -34,21 +34,6 @@ def test_a_look_at_an_unchanged_run_reads_nothing_new(runs: OpenRuns, tmp_path: 
     finish(archive)
 
 
-def test_only_the_runs_looked_at_last_stay_open(runs: OpenRuns, tmp_path: Path) -> None:
-    folders = []
-    for number in range(MOST_OPEN + 2):
-        folder, archive = new_run(tmp_path / "runs", f"jump {number}")
-        finish(archive)
-        folders.append(folder)
-    found = [runs.use(folder.name, lambda opened: opened) for folder in folders]
-    for number, opened in enumerate(found):
-        if number < 2:
-            with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-                opened.run.archive._connection.execute("SELECT 1")
-        else:
-            assert opened.run.archive._connection.execute("SELECT 1").fetchall() == [(1,)]
-
-
 def test_a_run_that_was_killed_in_a_write_and_resumed_is_read_to_its_end(
     runs: OpenRuns, tmp_path: Path
 ) -> None:
@@ -58,14 +43,7 @@ def test_a_run_that_was_killed_in_a_write_and_resumed_is_read_to_its_end(
     assert runs.use(folder.name, names) == ["1-01"]
     archive.close()
     killed = tmp_path / "killed"
-    connection = sqlite3.connect(folder / "archive.sqlite", isolation_level=None)
-    connection.execute("PRAGMA cache_size=1")  # the file has it before it is committed
-    connection.execute("BEGIN")
-    connection.execute("UPDATE journal SET record = 'half'")
-    connection.execute("INSERT INTO run VALUES ('more', ?)", ("x" * 100_000,))
-    shutil.copytree(folder, killed)
-    connection.execute("ROLLBACK")
-    connection.close()
+    kill_in_a_write(folder, killed)
     for path in killed.iterdir():
         shutil.copy(path, folder / path.name)
     assert runs.use(folder.name, names) == ["1-01"]

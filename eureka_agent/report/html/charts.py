@@ -176,20 +176,11 @@ def fitness_per_iteration(
     parts = min(len(known), MOST_POINTS)
     bounds = [index * len(known) // parts for index in range(parts + 1)]
     groups = [known[start:end] for start, end in itertools.pairwise(bounds)]
-    lines: list[tuple[str, Role, list[float]]] = [
-        ("best attempt", "best", [max(max(fitness) for _, fitness in group) for group in groups]),
-        (
-            "median attempt",
-            "median",
-            [
-                statistics.median([value for _, fitness in group for value in fitness])
-                for group in groups
-            ],
-        ),
-    ]
+    best = [max(max(fitness) for _, fitness in group) for group in groups]
+    pooled = ([value for _, fitness in group for value in fitness] for group in groups)
     series: list[Chart] = [
-        {"name": name, "role": role, "values": [_finite(value) for value in values]}
-        for name, role, values in lines
+        {"name": f"{role} attempt", "role": role, "values": [_finite(value) for value in values]}
+        for role, values in {"best": best, "median": map(statistics.median, pooled)}.items()
     ]
     for score in baselines:
         if (mean := _finite(score.mean)) is None:

@@ -23,7 +23,7 @@ from eureka_agent.report.html.charts import (
     scores_with_error_bars,
     script_json,
 )
-from eureka_agent.report.html.training_curves import final_curves, read_fitness, search_curves
+from eureka_agent.report.html.training_curves import final_curves, search_curves
 from eureka_agent.report.run_report import RunReport
 
 
@@ -74,17 +74,6 @@ def test_a_curve_on_another_grid_is_read_at_the_places_of_the_longest() -> None:
         PlottedTrainings("1-01", "attempt", (long,)), PlottedTrainings("sparse", "sparse", (short,))
     )
     assert found["sparse"]["values"] == [None, 5.0, 15.0, None]
-
-
-def test_a_curve_of_few_points_goes_on_beyond_one_of_many() -> None:
-    young = Curve((1, 2, 3, 4), (0.0, 1.0, 2.0, 3.0))
-    whole = Curve((2, 6, 10), (2.0, 6.0, 10.0))
-    found = lines(
-        PlottedTrainings("1-01", "attempt", (young,)), PlottedTrainings("human", "human", (whole,))
-    )
-    assert found["x"]["values"] == [1, 2, 3, 4, 6, 10]
-    assert found["1-01"]["values"] == [0.0, 1.0, 2.0, 3.0, None, None]
-    assert found["human"]["values"] == [None, 2.0, 3.0, 4.0, 6.0, 10.0]
 
 
 def test_nothing_known_is_no_chart() -> None:
@@ -206,12 +195,6 @@ def test_a_broken_file_gives_way_to_the_checkpoints(
     training = FinalTraining(name="2-01", seed=1, outcome=make_outcome(4.0))
     run = replace(report, folder=tmp_path, final_trainings=(training,))
     assert final_curves(run)[0].curves == (Curve((10_000,), (4.0,)),)
-
-
-def test_impossible_numbers_of_a_file_are_unknown(tmp_path: Path) -> None:
-    (tmp_path / "curves.csv").write_text("fitness,env_steps\nnan,1\ninf,2\n1e300,3\n2.5,4\n,5\n")
-    curve = read_fitness(tmp_path / "curves.csv")
-    assert curve == Curve((1, 2, 3, 4, 5), (None, None, None, 2.5, None))
 
 
 # ── JSON in a document ────────────────────────────────────────────────────────────────────────────

@@ -123,25 +123,3 @@ def test_the_policy_holds_a_script_back_that_is_not_of_the_document(
     assert page.title() != "taken"
     assert any("Content Security Policy" in each for each in complaints)
     page.close()
-
-
-def test_new_data_is_drawn_into_a_figure(browser: Browser, document: Path) -> None:
-    """The way of the live page."""
-    page = browser.new_page()
-    page.goto(document.as_uri())
-    legend = page.evaluate(
-        """() => {
-            const figure = document.querySelectorAll("figure.chart")[1];
-            const chart = {kind: "lines", x: {label: "env steps", format: "count", values: [1, 2]},
-                y: {label: "fitness"}, series: [{name: "3-07", role: "best", values: [1, 4.5]}]};
-            EurekaCharts.set(figure, chart);
-            figure.querySelector(".legend button").click();
-            EurekaCharts.set(figure, chart);
-            return [figure.querySelector(".legend").innerText,
-                figure.querySelectorAll("canvas").length, figure.querySelectorAll(".legend").length,
-                figure.querySelector("button").getAttribute("aria-pressed")];
-        }"""
-    )
-    assert legend[1:] == [1, 1, "false"]  # a hidden line stays hidden
-    assert legend[0].split()[:2] == ["3-07", "4.5"]
-    page.close()
