@@ -55,10 +55,8 @@ def test_layout_comments_and_annotations_do_not_matter() -> None:
     ("old", "new"),
     [
         ("0.3", "0.4"),
-        ("pole_angle", "pole_upright"),
         ("upright + effort", "upright - effort"),
         ("torch.exp", "torch.sin"),
-        ("-x.abs() / scale", "-scale / x.abs()"),
     ],
 )
 def test_what_is_computed_matters(old: str, new: str) -> None:
