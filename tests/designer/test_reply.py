@@ -17,28 +17,6 @@ def test_prose_then_one_block() -> None:
     assert reply.reasoning == "Height is what counts."
 
 
-def test_helpers_in_a_block_of_their_own_are_joined() -> None:
-    text = (
-        "A constant:\n```python\nSCALE = 2.0\n```\nA helper:\n```python\ndef bounded(x):\n   "
-        " return x.clamp(0, SCALE)\n```\nAn aside that is not"
-        " needed:\n```python\nprint('hello')\n```\n```python\ndef compute_reward(height):\n   "
-        " total = bounded(height)\n    return total, {'total': total}\n```"
-    )
-    source = parse_reply(text).source
-    assert "print" not in source
-    names: dict[str, object] = {}
-    exec(source.replace(".clamp(0, SCALE)", " * SCALE"), names)
-    assert names["compute_reward"](3.0)[0] == 6.0  # type: ignore[operator]
-
-
-def test_an_example_of_usage_after_the_function_is_left_out() -> None:
-    reply = parse_reply(
-        f"```python\n{FUNCTION}\n```\nUse it:\n```python\nreward, parts ="
-        " compute_reward(height)\n```"
-    )
-    assert reply.source == FUNCTION + "\n"
-
-
 def test_a_block_that_was_cut_off_is_kept_for_the_critic() -> None:
     assert parse_reply(
         "Here:\n```python\ndef compute_reward(height):\n    return height, {'hei"
@@ -80,7 +58,6 @@ WHOLE = FUNCTION + "\n"
         "```python\ndef compute_reward(height): ...\n```",
         "```python\ndef compute_reward(height):\n    # unchanged\n    return height, {}\n```",
         "```diff\n-def compute_reward(x):\n+def compute_reward(height):\n```",
-        '```json\n{"code": "def compute_reward(height): …"}\n```',
     ],
 )
 def test_a_part_after_the_whole_function_is_asked_for_again(later: str) -> None:
@@ -132,9 +109,7 @@ def test_a_block_in_a_block(text: str) -> None:
     assert reply.reasoning == "The idea.\n\nThat is all."
 
 
-@pytest.mark.parametrize(
-    "language", ["python3", "Python", "py {.line-numbers}", "", " python", "{.python}"]
-)
+@pytest.mark.parametrize("language", ["python3", "py {.line-numbers}", "{.python}"])
 def test_whatever_the_fence_says(language: str) -> None:
     assert parse_reply(f"Here:\n```{language}\n{FUNCTION}\n```").source == WHOLE
 
@@ -167,9 +142,7 @@ def test_other_languages_are_no_reward(text: str) -> None:
     [
         FUNCTION.replace("\n", "\x00\r\n"),
         "\ufeff" + FUNCTION.replace("height,", "\u200bheight,\u2060"),
-        FUNCTION.replace("return", "\x1b[31mreturn\x1b[0m"),
         FUNCTION.replace("height}", "\u202eheight\u202c}"),
-        FUNCTION.replace("\n", "\u2028"),
     ],
 )
 def test_characters_that_cannot_be_seen_are_left_out(code: str) -> None:
@@ -248,23 +221,13 @@ def test_huge_nonsense_is_read_in_one_pass(text: str) -> None:
     "expression",
     [
         "(" * 40_000,
-        "-" * 40_000 + "1",
         "x" + ".a" * 20_000,
-        "x" + "[0]" * 13_000,
-        "x" + "+x" * 20_000,
         "lambda:" * 6_000,
     ],
 )
 def test_nesting_that_python_cannot_read_is_left_to_the_critic(expression: str) -> None:
     source = f"def compute_reward(x):\n    return {expression}\n"
     assert parse_reply(f"```python\n{source}```").source == source
-
-
-def test_endless_reasoning_is_bounded() -> None:
-    reply = parse_reply("word " * 40_000 + f"\n```python\n{FUNCTION}\n```")
-    assert reply.source == WHOLE
-    assert len(reply.reasoning) < 10_100
-    assert "more characters]" in reply.reasoning
 
 
 @pytest.mark.parametrize(
