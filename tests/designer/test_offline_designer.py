@@ -16,7 +16,7 @@ from eureka_agent.critic.memory import normalized
 from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary
 from eureka_agent.designer.offline.compose import Dice
 from eureka_agent.designer.offline.designer import OfflineDesigner, retune
-from eureka_agent.designer.offline.terms import Genome, Operand, genome_of, pays, recover, term
+from eureka_agent.designer.offline.terms import Genome, genome_of, pays, recover, term
 from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.records import (
     NOT_ASKED,

@@ -53,12 +53,6 @@ THINKING = {"type": "thinking", "thinking": THOUGHT, "signature": "s"}
 REDACTED = {"type": "redacted_thinking", "data": "x"}
 USE = {"type": "tool_use", "id": "t", "name": "run", "input": {}}
 SUMMARY = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": THOUGHT}]}
-OPEN = {
-    "type": "reasoning",
-    "id": "r",
-    "summary": [],
-    "content": [{"type": "reasoning_text", "text": THOUGHT}],
-}
 FUNCTION = {"type": "function_call", "id": "f", "call_id": "c", "name": "run", "arguments": "{}"}
 REFUSAL = {"type": "message", "content": [{"type": "refusal", "refusal": "I will not."}]}
 
@@ -67,37 +61,26 @@ SILENT = [
     ("chat", chat("length", content=None, reasoning_content=THOUGHT), CUT_OFF, THOUGHT),
     ("chat", chat("length", content="", reasoning=THOUGHT), CUT_OFF, THOUGHT),
     ("chat", chat("stop", content=None, reasoning_content=THOUGHT), ALONE, THOUGHT),
-    ("chat", chat("stop", content="", thinking=THOUGHT), ALONE, THOUGHT),
     (
         "chat",
         chat("stop", content="", reasoning_details=[{"type": "reasoning.text", "text": THOUGHT}]),
         ALONE,
         THOUGHT,
     ),
-    ("chat", chat(None, content=None, reasoning_content=THOUGHT), ALONE, THOUGHT),
     # Mistral's own form
     ("chat", chat("stop", content=[{"type": "thinking", "thinking": [text("mm")]}]), ALONE, "mm"),
-    ("chat", chat("tool_calls", content=None, tool_calls=[CALL]), TOOL_CALL, ""),
-    ("chat", chat("function_call", content=None, function_call={"name": "f"}), TOOL_CALL, ""),
     ("chat", chat("content_filter", content=None), REFUSED, ""),
-    ("chat", chat("stop", content=" \n\t"), STOP, ""),
     ("messages", messages("end_turn", THINKING), ALONE, THOUGHT),
-    ("messages", messages("pause_turn"), FinishReason.OTHER, ""),
-    ("messages", messages("max_tokens", THINKING), CUT_OFF, THOUGHT),
     ("messages", messages("refusal"), REFUSED, ""),
     ("messages", messages("tool_use", USE), TOOL_CALL, ""),
-    ("messages", messages("end_turn", THINKING, USE), TOOL_CALL, THOUGHT),
     ("messages", messages("end_turn", REDACTED), STOP, ""),
     ("responses", responses(SUMMARY), ALONE, THOUGHT),
-    ("responses", responses(OPEN), ALONE, THOUGHT),
     (
         "responses",
         responses(SUMMARY, status="incomplete", why="max_output_tokens"),
         CUT_OFF,
         THOUGHT,
     ),
-    ("responses", responses(status="incomplete", why="content_filter"), REFUSED, ""),
-    ("responses", responses(SUMMARY, FUNCTION), TOOL_CALL, THOUGHT),
     ("responses", responses(), STOP, ""),
 ]
 WORDS = {
@@ -147,7 +130,6 @@ async def test_a_reply_without_text_says_why_and_keeps_the_reasoning(
 @pytest.mark.parametrize(
     ("body", "ending"),
     [
-        (chat("length", content=None, reasoning_content=THOUGHT), CUT_OFF),
         (chat("stop", content=None, reasoning_content=THOUGHT), ALONE),
         (chat("tool_calls", content=None, tool_calls=[CALL]), TOOL_CALL),
     ],
@@ -214,7 +196,6 @@ async def test_thoughts_within_the_text_are_no_answer(
             },
             7,
         ),
-        ("messages", messages("end_turn", text("a")), 0),
         ("messages", messages("end_turn", THINKING, text("a")), None),
     ],
 )
@@ -231,7 +212,6 @@ DRAFT = "A first try:\n```python\ndraft = 1\n```"
     ("wire", "body", "expected"),
     [
         ("messages", messages("end_turn", text(DRAFT), THINKING, text(CODE)), f"{DRAFT}\n{CODE}"),
-        ("messages", messages("end_turn", text(DRAFT), text(CODE)), f"{DRAFT}\n{CODE}"),
         # a citation splits a sentence
         (
             "messages",
@@ -240,16 +220,13 @@ DRAFT = "A first try:\n```python\ndraft = 1\n```"
         ),
         # a part that ends within a block goes on in the next one
         ("messages", messages("end_turn", text("```python\nx = "), text("1\n```")), None),
-        ("messages", messages("end_turn", text("```"), text("python\nx = 1\n```")), None),
         ("chat", chat("stop", content=[text(DRAFT), text(CODE)]), f"{DRAFT}\n{CODE}"),
-        ("chat", chat("stop", content=[text("one "), text("sentence")]), "one sentence"),
         (
             "chat",
             chat("stop", content=[{"type": "thinking", "thinking": [text(DRAFT)]}, text(CODE)]),
             CODE,
         ),
         ("responses", responses(said(DRAFT), SUMMARY, said(CODE)), f"{DRAFT}\n{CODE}"),
-        ("responses", responses(said(DRAFT, CODE)), f"{DRAFT}\n{CODE}"),
     ],
 )
 async def test_parts_of_a_text_keep_fences_on_their_own_lines(

@@ -4,7 +4,6 @@ import asyncio
 import threading
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from model_server import Asked, HttpFailure, ModelServer
@@ -168,19 +167,6 @@ async def test_a_request_is_told_of_when_it_is_sent_and_when_its_reply_is_stored
     assert told[1:] == [("ended", first.cost, 1), sent, ("ended", second.cost, 2)]
     await watched.ask(model, REQUEST)  # it is in the store
     assert len(told) == 4
-
-
-async def test_a_request_without_a_reply_has_ended_too() -> None:
-    told: list[Any] = []
-
-    def fails(request: CompletionRequest) -> str:
-        raise LanguageModelError("no such model")
-
-    shared = Gateway(DictionaryStore(), Budget(ModelLimits(), {}), 1, told.append)
-    with pytest.raises(LanguageModelError):
-        await shared.ask(ScriptedModel(reply=fails), REQUEST)
-    assert [type(each) for each in told] == [RequestStarted, RequestEnded]
-    assert told[1].cost is None
 
 
 async def test_only_what_is_under_way_is_waited_for_and_nothing_is_tried_again(

@@ -248,21 +248,6 @@ def test_the_scratch_folder_is_full_at_its_size() -> None:
     assert inside(code) == [[8 << 20, 28], [64 << 20, 28]]
 
 
-def test_a_folder_below_the_temporary_one_is_seen_and_its_neighbour_is_not(tmp_path: Path) -> None:
-    seen, unseen = tmp_path / "seen", tmp_path / "unseen"
-    for folder in (seen, unseen):
-        folder.mkdir()
-        (folder / "file").write_text("text")
-    code = (
-        "import json, os, sys; print(json.dumps([os.path.exists(each + '/file') for each in"
-        " sys.argv[1:]]))"
-    )
-    assert inside(code, Limits(readable=(seen, seen / "file")), str(seen), str(unseen)) == [
-        True,
-        False,
-    ]
-
-
 # ── ways to Python ────────────────────────────────────────────────────────────────────────────────
 
 STARTED_BY = """
@@ -293,9 +278,7 @@ def virtual_environment(folder: Path, home: Path | str) -> Path:
     return folder / "bin" / "python"
 
 
-@pytest.mark.parametrize(
-    "way", ["link", "link in the middle", "dots", "dots after a link", "linked home"]
-)
+@pytest.mark.parametrize("way", ["link in the middle", "dots after a link"])
 def test_it_starts_by_whatever_way_python_was_found(tmp_path: Path, way: str) -> None:
     base = Path(os.path.realpath(sys.executable)).parents[1]
     (tmp_path / "versions" / "empty").mkdir(parents=True)
@@ -468,52 +451,11 @@ async def test_a_worker_opens_dry_runs_and_trains(
     )
 
 
-async def test_a_package_of_pythonpath_is_a_gymnasium_environment_and_its_fault_is_told(
-    started: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "modules").mkdir()
-    (tmp_path / "modules" / "my_cartpoles.py").write_text(
-        textwrap.dedent("""
-        import gymnasium
-        from gymnasium.envs.classic_control.cartpole import CartPoleEnv
-
-
-        class Loose(CartPoleEnv):
-            def step(self, action):
-                return super().step(1 // 0)
-
-
-        gymnasium.register("Mine-v0", entry_point=CartPoleEnv, max_episode_steps=50)
-        gymnasium.register("Loose-v0", entry_point=Loose, max_episode_steps=50)
-        """)
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
-    talk = await started()
-    opened = await talk.ask(
-        type="open", environment="gymnasium:my_cartpoles:Mine-v0", task="native"
-    )
-    assert opened["type"] == "opened"
-    assert opened["description"]["max_episode_length"] == 50
-    fault = await talk.ask(
-        type="open", environment="gymnasium:my_cartpoles:Loose-v0", task="native"
-    )
-    assert fault["type"] == "fault"
-    assert "the package 'my_cartpoles' failed" in fault["message"]
-    assert f"{tmp_path}/modules/my_cartpoles.py, line 8: ZeroDivisionError" in fault["message"]
-
-
 def hostile_environment(folder: Path, body: str) -> Path:
     folder.mkdir()
     (folder / "env.py").write_text(HOSTILE.format(body=textwrap.dedent(body)))
     (folder / "tasks").mkdir()
     return folder
-
-
-def test_a_user_without_a_home_has_this_wall_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container that is started with a number in place of a user has none."""
-    monkeypatch.delenv("HOME", raising=False)
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    assert unavailable_reason() is None
 
 
 async def test_a_worker_that_cannot_be_started_leaves_nothing(
@@ -545,7 +487,7 @@ async def test_no_worker_is_shown_all_files_of_this_machine(
         await BubblewrapWall().start(tmp_path, LIMITS)
 
 
-@pytest.mark.parametrize("moment", range(6))
+@pytest.mark.parametrize("moment", (0, 1, 5))
 async def test_a_start_that_is_given_up_leaves_no_group_and_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
@@ -699,9 +641,7 @@ def test_no_program_is_a_reason_with_the_next_step(
     ("said", "step"),
     [
         ("bwrap: Creating new namespace failed: Operation not permitted", "user namespaces"),
-        ("bwrap: setting up uid map: Permission denied", "user namespaces"),
         ("bwrap: Unknown option --disable-userns", "0.8 or newer"),
-        ("", "exit status 1"),
     ],
 )
 def test_what_bwrap_says_is_the_reason(
@@ -716,9 +656,3 @@ def test_what_bwrap_says_is_the_reason(
     assert said in reason
     assert step in reason
     assert "\n" not in reason
-
-
-def test_what_it_says_of_itself_fits_this_machine() -> None:
-    wall = BubblewrapWall()
-    assert any("kernel" in phrase for phrase in wall.does_not_cover)
-    assert any("memory of all" in phrase for phrase in wall.does_not_cover) is not GROUPED
