@@ -282,7 +282,7 @@ def test_of_choices_none_is_an_effort() -> None:
 
 @pytest.mark.parametrize(
     ("name", "velocity"),
-    [("MountainCar-v0", "car_velocity"), ("BipedalWalker-v3", "hull_velocity_x")],
+    [("MountainCar-v0", "car_velocity")],
 )
 def test_forward_is_forward_in_gymnasium_s_own_environments(name: str, velocity: str) -> None:
     if name.startswith("Bipedal"):

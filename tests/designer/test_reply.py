@@ -176,15 +176,12 @@ HUGE = {
         ["lorem ipsum (", FUNCTION, *["dolor sit amet ("] * LINES]
     ),
     "prose before it": "\n".join([*["x = dolor sit amet ("] * LINES, FUNCTION]),
-    "brackets that nobody closes": "\n".join([FUNCTION, *["x = (1,"] * LINES]),
     "thousands of blocks": "```python\nx = 1\n```\n" * 8_000 + f"```python\n{FUNCTION}\n```",
-    "thousands of versions": f"```python\n{FUNCTION}\n```\n" * 2_500,
     "a chain of helpers": (
         "".join(f"```python\ndef f{n}(x):\n    return f{n + 1}(x)\n```\n" for n in range(3_000))
         + f"```python\n{FUNCTION}\n```"
     ),
     "blank lines": "    \n" * 40_000 + "\n" + FUNCTION,
-    "ends of thoughts": "</think>" * 25_000 + f"\n```python\n{FUNCTION}\n```",
     "escape sequences": "\x1b]" * 100_000 + f"\n```python\n{FUNCTION}\n```",
     "imports": "from a import\n" * LINES + FUNCTION,
 }
@@ -193,8 +190,6 @@ EMPTY = {
     "shorter and shorter fences": "\n".join("`" * (600 - number) for number in range(590)),
     "thoughts": "<think>" * 30_000,
     "braces": "{" * 200_000 + "def compute_reward",
-    "lines of braces": '{"a":\n' * 30_000 + "def  compute_reward",
-    "one line": "`" * 200_000,
     "spaces": " " * 200_000,
 }
 

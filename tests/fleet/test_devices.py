@@ -43,9 +43,7 @@ NO_CUDA = "torch 2.13.0+cpu is built without CUDA"
     ("cores", "groups", "shared"),
     [
         ((0, 1), 2, ((0,), (1,))),
-        ((4, 6, 7), 1, ((4, 6, 7),)),
         ((0, 1, 2, 3, 4), 2, ((0, 1), (2, 3, 4))),
-        ((0, 1, 2, 3), 3, ((0,), (1,), (2, 3))),
         ((3,), 4, ((3,),)),  # no more groups than cores
     ],
 )
@@ -110,9 +108,7 @@ def opened(description: TaskDescription, gpus: int, *device_types: str) -> Opene
         ("auto", 0, ("cpu", "cuda"), ("cpu",)),
         ("auto", 2, ("cpu",), ("cpu",)),
         ("auto", 2, ("cpu", "cuda"), ("cuda:0", "cuda:1")),
-        ("cpu", 2, ("cpu", "cuda"), ("cpu",)),
         ("cuda", 3, ("cpu", "cuda"), ("cuda:0", "cuda:1", "cuda:2")),
-        ("cuda:1", 2, ("cpu", "cuda"), ("cuda:1",)),
         ("cuda:2,cuda:0,cuda:2", 3, ("cpu", "cuda"), ("cuda:2", "cuda:0")),
     ],
 )
@@ -185,21 +181,6 @@ def test_what_needs_mujoco_warp_on_a_gpu_runs_on_the_cpu_without_it(
     assert caught.value.hint == f"install it: {install_extra('gpu')}; or use --device cpu"
 
 
-def test_what_trainings_run_on_is_said_in_one_line(description: TaskDescription) -> None:
-    cores = len(available_cores())
-    many = f"trainings run on the CPU, {cores} workers, each on a core of its own"
-    assert CPU.sentence(cores) == (
-        many if cores > 1 else "trainings run on the CPU, 1 worker on 1 core"
-    )
-    assert Hardware(("cuda:0",)).sentence(1) == "trainings run on cuda:0, 1 worker"
-    assert (
-        Hardware(("cuda:0", "cuda:1")).sentence(2)
-        == "trainings run on cuda:0 and cuda:1, a worker on each"
-    )
-    despite = choose_hardware("auto", opened(description, 1, "cpu"))
-    assert despite.sentence(cores).endswith("(the environment does not run on a GPU)")
-
-
 def test_a_worker_sees_its_own_gpu_alone_by_the_name_that_the_driver_was_given(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -235,18 +216,6 @@ async def test_a_worker_is_pinned_with_all_its_threads_and_sees_one_gpu(
         await client.close()
 
 
-async def test_a_core_that_is_gone_leaves_a_worker_unpinned(
-    tmp_path: Path, workers_of: ProcessesOf
-) -> None:
-    client = await WorkerClient.start(ProcessWall(), tmp_path, Limits(cores=(100_000,)))
-    try:
-        await client.open("cartpole", None)
-        (worker,) = workers_of(tmp_path)
-        assert os.sched_getaffinity(worker) == os.sched_getaffinity(0)
-    finally:
-        await client.close()
-
-
 async def test_a_worker_that_does_not_find_its_gpu_says_so(tmp_path: Path) -> None:
     client = await WorkerClient.start(ProcessWall(), tmp_path)
     try:
@@ -257,7 +226,6 @@ async def test_a_worker_that_does_not_find_its_gpu_says_so(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.in_turns(0)
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 async def test_a_killed_workers_successor_takes_its_core_and_its_jobs(
     tmp_path: Path, workers_of: ProcessesOf

@@ -45,7 +45,6 @@ def machine_code(folder: Path) -> dict[str, int]:
     return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.o")}
 
 
-@pytest.mark.in_turns(0)
 @pytest.mark.slow
 async def test_what_one_worker_compiled_no_other_compiles_again_and_none_can_change_it_for_another(
     tmp_path: Path, hopper: str

@@ -487,7 +487,7 @@ async def test_no_worker_is_shown_all_files_of_this_machine(
         await BubblewrapWall().start(tmp_path, LIMITS)
 
 
-@pytest.mark.parametrize("moment", (0, 1, 5))
+@pytest.mark.parametrize("moment", [0, 1, 5])
 async def test_a_start_that_is_given_up_leaves_no_group_and_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
