@@ -239,7 +239,6 @@ RESULTS = (
     Attack("results", "gives something else as components", body("return total, E()", "class E(dict):\n    def items(self):\n        raise SystemExit(3)\n"), ("D302", "D312", "D303"), failure=("raised", "contract")),
 )  # fmt: skip
 
-_FINDING = '{"code": "%s", "severity": "error", "message": "%s", "hint": "", "line": %s}'
 PROTOCOL = (
     _own("imitation of the protocol", "says that nothing is wrong with it", body("say(b'[]')\nos._exit(0)", _DESCRIPTORS), ("raised", "contract")),
     Attack("imitation of the protocol", "gives findings with the terminal's commands", body(

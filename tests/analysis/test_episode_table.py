@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
@@ -166,18 +164,6 @@ def test_a_table_is_bounded(description: TaskDescription) -> None:
     table = trajectory_table(episode, seeing(description, **dict.fromkeys(names, ())))
     assert len(rows_of(table)) == 1 + MOST_ROWS + 1
     assert len(table) < 6_000
-
-
-def test_a_camera_is_compared_in_a_moment(description: TaskDescription) -> None:
-    pictures = np.random.default_rng(5).random((500, 64, 64))
-    names = [f"camera{number}" for number in range(6)]
-    began = time.process_time()
-    table = trajectory_table(
-        dict.fromkeys(names, pictures), seeing(description, **dict.fromkeys(names, (64, 64)))
-    )
-    assert time.process_time() - began < 5.0
-    assert len(rows_of(table)) == 3
-    assert "camera5 (camera0[" in table
 
 
 def test_arrays_that_do_not_fit_are_left_out(description: TaskDescription) -> None:

@@ -157,38 +157,17 @@ async def test_a_review_that_cannot_be_read_blocks_nothing(
 
 
 PROVED = Review(Contradiction("outward", "still", WHY), ("shake",))
+BLAMED = json.dumps(blames(task="still"))
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        (
-            f'Prose.\n```json\n{{"contradiction": {json.dumps(blames(task="still"))}, "exploits":'
-            ' ["shake"]}\n```\nRegards'
-        ),
-        f'{{"contradiction": {json.dumps(blames(task="still"))}, "exploits": ["shake"]}}',
-        (
-            f'Sure: {{"Exploits": "shake", "Contradiction": [{json.dumps(blames(task="still"))}]}}'
-            " is my answer."
-        ),
+        f'Prose.\n```json\n{{"contradiction": {BLAMED}, "exploits": ["shake"]}}\n```\nRegards',
+        f'Sure: {{"Exploits": "shake", "Contradiction": [{BLAMED}]}} is my answer.',
         f"```python\n{{'contradiction': {blames(task='still')!r}, 'exploits': ('shake',),}}\n```",
-        (
-            f'{{"contradiction": {json.dumps(blames(task="still"))}, "exploits": [{{"exploit":'
-            ' "shake"}], }'
-        ),
-        (
-            'First {"contradiction": null, "exploits": []}, on second'
-            f' thoughts\n{{"contradiction": {json.dumps(blames(task="still"))}, "exploits":'
-            ' ["shake"]}'
-        ),
-        (
-            '<think>{"contradiction": null}</think>{"contradiction":'
-            f' {json.dumps(blames(task="still"))}, "exploits": "shake"}}'
-        ),
-        (
-            f'{{"contradiction": {{"component": "outward", "task": "still", "why": "{WHY}"}},'
-            ' "exploits": ["shake", "", null, 3]}'
-        ),
+        f'First {{"contradiction": null}}, then\n{{"contradiction": {BLAMED}, "exploits": ["shake"]}}',
+        f'<think>{{"contradiction": null}}</think>{{"contradiction": {BLAMED}, "exploits": "shake"}}',
     ],
 )
 def test_sloppy_json_is_read(reply: str) -> None:

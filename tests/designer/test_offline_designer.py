@@ -223,44 +223,12 @@ def test_turning_is_about_the_vertical_unless_the_words_name_a_flip(
     assert total[0] > total[1]
 
 
-def test_a_place_tells_its_speed_where_no_variable_does() -> None:
-    place = variable("hull_position", (2,), "m", "world", "place: x, y")
-    what = description("go backward", (place,), 1)
-    moved = {"hull_position": torch.tensor([[-0.1, 0.0], [0.1, 0.0]])}
-    before = {"previous_hull_position": torch.zeros(2, 2)}
-    total, _ = evaluate(propose(request(what)).reward.source, what, moved | before)
-    assert total[0] > total[1]
-
-
 def test_a_place_is_kept_at_0_unasked_only_where_that_is_the_middle_of_its_range() -> None:
     angle = variable("pole_angle", (), "rad", "world", "angle of the pole; 0 is upright")
     for bounds, kept in (((-2.0, 2.0), True), ((0.0, 4.0), False), (None, False)):
         cart = variable("cart_position", (), "m", "world", "place of the cart on its rail", bounds)
         proposals = generation(description("balance the pole upright", (angle, cart), 1), 8)
         assert any('"centred"' in each.reward.source for each in proposals) is kept, bounds
-
-
-def test_swing_up_is_paid_at_the_top_and_without_whirling() -> None:
-    angle = variable("load_angle", (), "rad", "world", "of the load; 0 hangs down, pi is upright")
-    rate = variable("load_angular_velocity", (), "rad/s", "world", "of the load")
-    what = description("swing the load up and keep it balanced", (angle, rate), 1)
-    source = propose(request(what)).reward.source
-    total, _ = evaluate(source, what, {"load_angle": torch.tensor([0.0, 1.5, 3.14])})
-    assert total[2] > total[1] > total[0]
-    whirling = {"load_angular_velocity": torch.tensor([0.0, 10.0])}
-    total, _ = evaluate(source, what, {"load_angle": torch.tensor([3.14, 3.14])} | whirling)
-    assert total[0] > total[1]
-
-
-def test_a_sentence_that_says_nothing_still_gives_rewards() -> None:
-    mess = variable("mess_amount", (), "1", "-", "how much mess there is")
-    what = description("tidy up the mess", (mess,), 2)
-    proposals = generation(what, 6)
-    sources_are_sound(proposals, what)
-    assert "mess_amount" in code_of(proposals[0])
-    entries = variable("observation", (4,), "1", "-", "entry of the observation")
-    unknown = description("xyzzy", (entries,), 2)
-    sources_are_sound(generation(unknown, 6), unknown)
 
 
 def test_of_choices_none_is_an_effort() -> None:
@@ -278,23 +246,6 @@ def test_of_choices_none_is_an_effort() -> None:
     sources_are_sound(generation(only, 2), only)
     effort = generation(description("save effort", (), 2), 1)[0]
     assert "actions" in parameter_names(effort.reward.source), "of quantities it is one"
-
-
-@pytest.mark.parametrize(
-    ("name", "velocity"),
-    [("MountainCar-v0", "car_velocity")],
-)
-def test_forward_is_forward_in_gymnasium_s_own_environments(name: str, velocity: str) -> None:
-    if name.startswith("Bipedal"):
-        pytest.importorskip("Box2D")
-    task = describe(load_environment(f"gymnasium:{name}"))
-    still = {each.name: torch.zeros(2, *each.shape) for each in task.public_variables()}
-    ahead = {**still, velocity: torch.tensor([-0.05, 0.05])}
-    read = [each for each in generation(task, 4) if velocity in parameter_names(each.reward.source)]
-    assert read
-    for proposal in read:
-        total, _ = evaluate(proposal.reward.source, task, ahead)
-        assert total[1] > total[0]
 
 
 def test_variables_that_no_word_names_are_used_by_their_kind(lander: TaskDescription) -> None:

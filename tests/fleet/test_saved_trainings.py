@@ -169,34 +169,6 @@ def test_only_plain_files_of_the_job_itself_are_its_policies_at_rungs(tmp_path: 
     assert store.rung_path("job-2", 128).is_file()
 
 
-async def test_another_process_goes_on_where_the_first_one_was_stopped(
-    tmp_path: Path, undisturbed: tuple[object, ...]
-) -> None:
-    first = Watched(tmp_path / "first", SnapshotStore(tmp_path))
-    training = asyncio.create_task(first.pool.train("job", given_reward(REWARD), 5))
-    async with asyncio.timeout(60):
-        await first.halfway.wait()
-    training.cancel()
-    await asyncio.wait({training})
-    await first.pool.close()
-
-    store = SnapshotStore(tmp_path)
-    second = Watched(tmp_path / "second", store)
-    try:
-        result = await second.pool.train("job", given_reward(REWARD), 5)
-        assert numbers(result) == undisturbed
-    finally:
-        await second.pool.close()
-    ((job, points),) = second.resumed
-    assert job == "job"
-    assert 0 < points < ITERATIONS
-    assert result.retries == 0
-    # only what is settled is forgotten
-    assert store.find("job") is not None
-    store.drop("job")
-    assert list((tmp_path / ".snapshots").iterdir()) == []
-
-
 NEVER = 86_400.0
 """Seconds between two saved states, longer than any test."""
 

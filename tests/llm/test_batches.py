@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from batch_server import Batch, BatchServer, send_failure, send_page
+from batch_server import Batch, BatchServer, send_page
 from model_server import Asked, HttpFailure, Reply
 from scripted_models import DictionaryStore
 
@@ -269,23 +269,6 @@ async def test_answers_that_are_no_batches_are_named_and_the_batch_is_kept(
             await ask(request())
     assert len(driver.server.batches) == 1
     assert len(driver.state.open_batches()) == 1
-
-
-async def test_a_provider_that_is_out_for_too_long_keeps_its_batch_for_a_resumed_run(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    driver.server.held = True
-    with monkeypatch.context() as patch:
-        async with driver.process(outage_s=0.3) as ask:
-            asking = asyncio.create_task(ask(request()))
-            await driver.until(RequestBatchSent)
-            patch.setattr(BatchServer, "_show", lambda self, handler, path: send_failure(handler))
-            with pytest.raises(LanguageModelError, match="503"):
-                await asking
-    driver.server.end()
-    async with driver.process() as ask:
-        assert (await ask(request())).reply == "a reply"
-    assert len(driver.server.batches) == 1
 
 
 async def test_a_batch_whose_creation_has_no_answer_is_found_and_not_sent_again(

@@ -81,17 +81,6 @@ async def test_what_the_model_did_is_data(
 
 
 @with_litellm
-async def test_tokens_that_are_not_told_are_unknown(at: At) -> None:
-    at.server.answers = [Reply(text="ok", usage=False)]
-    reply = await at.open().complete(REQUEST)
-    assert (reply.cost.prompt_tokens, reply.cost.completion_tokens, reply.cost.cached_tokens) == (
-        None,
-        None,
-        None,
-    )
-
-
-@with_litellm
 @pytest.mark.parametrize(
     ("status", "message", "hint", "tries"),
     [

@@ -75,32 +75,11 @@ def test_files_of_the_host_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "private").write_text(SECRET)
     checkout = Path(__file__).resolve().parents[2]
     paths = [
-        tmp_path,
-        tmp_path / "private",
-        "/etc/passwd",
-        "/etc/shadow",
-        "/etc/hostname",
-        "/etc/ssh",
-        "/var",
-        "/boot",
-        "/run",
-        "/mnt",
-        "/sys/kernel",
+        Path(f"/{name}") for name in ("etc/passwd", "etc/ssh", "var", "run", "sys/fs", "dev/mem")
     ]
+    paths += [tmp_path, tmp_path / "private", Path(__file__), checkout / ".git", checkout / "docs"]
     paths += [
-        "/sys/fs",
-        "/dev/mem",
-        "/dev/kmsg",
-        "/dev/fuse",
-        "/dev/vda",
-        "/dev/net",
-        Path(__file__),
-        checkout / "pyproject.toml",
-        checkout / ".git",
-        checkout / "docs",
-    ]
-    paths += [
-        entry for entry in Path.home().iterdir() if not Path(sys.base_prefix).is_relative_to(entry)
+        each for each in Path.home().iterdir() if not Path(sys.base_prefix).is_relative_to(each)
     ]
     paths += [resource_folder("prompts")]
     code = (
@@ -109,46 +88,6 @@ def test_files_of_the_host_are_not_there(tmp_path: Path) -> None:
     )
     assert inside(code, LIMITS, *map(str, paths)) == []
     assert [path for path in paths if os.path.lexists(path)] != []
-
-
-def test_neither_environment_nor_command_lines_tell_of_the_person(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
-    monkeypatch.setenv("NOBODY_THOUGHT_OF_IT", SECRET)
-    found = inside(
-        """
-        import glob, json, os
-        texts = [repr(dict(os.environ))]
-        for path in glob.glob("/proc/[0-9]*/*"):
-            if path.endswith(("/environ", "/cmdline")):
-                try:
-                    texts.append(open(path, errors="replace").read())
-                except OSError:
-                    pass
-        print(json.dumps("\\n".join(texts)))
-        """,
-        Limits(readable=(tmp_path,)),
-    )
-    assert "PATH" in found
-    assert SECRET not in found
-    assert str(tmp_path) not in found
-
-
-def test_it_sees_its_own_processes_alone() -> None:
-    found = inside("""
-        import json, os
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-        def kills(pid):
-            try:
-                os.kill(pid, 0)
-                return True
-            except OSError:
-                return False
-        print(json.dumps([pids, os.getppid(), [pid for pid in range(1, 40000) if kills(pid)]]))
-        """)
-    assert len(found[0]) <= 3
-    assert set(found[2]) == set(found[0])
 
 
 def test_there_is_no_network_and_no_socket() -> None:
@@ -468,23 +407,6 @@ async def test_a_worker_that_cannot_be_started_leaves_nothing(
         await wall.start(tmp_path, LIMITS)
     assert len(groups) == GROUPED
     assert [folder for group in groups for folder in group.folders if folder.exists()] == []
-
-
-async def test_no_worker_is_shown_all_files_of_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The Docker wall refuses it too, in the same words."""
-    everything = tmp_path / "everything"
-    everything.symlink_to("/")
-    for folder in ("/", str(everything)):
-        with pytest.raises(
-            WallError, match=f"will not show a worker the folder '{folder}'"
-        ) as caught:
-            await BubblewrapWall().start(tmp_path, Limits(readable=(Path(folder),)))
-        assert "--env" in caught.value.hint
-    monkeypatch.setenv("PYTHONPATH", "/")
-    with pytest.raises(WallError, match="will not show a worker the folder '/'"):
-        await BubblewrapWall().start(tmp_path, LIMITS)
 
 
 @pytest.mark.parametrize("moment", [0, 1, 5])

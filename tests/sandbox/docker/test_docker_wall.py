@@ -19,14 +19,10 @@ from typing import Any
 import pytest
 
 from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.docker.container import ensure_image
 from eureka_agent.sandbox.docker.engine import Engine
 from eureka_agent.sandbox.docker.leftovers import (
-    DRIVER_LABEL,
-    container_labels,
     list_containers,
     name_of,
-    remove_after_dead_drivers,
 )
 from eureka_agent.sandbox.docker.wall import DockerWall
 from eureka_agent.sandbox.wall import FLOOD_BYTES, KEPT_BYTES, Limits
@@ -254,32 +250,6 @@ async def test_kill_of_a_worker_that_ignores_everything(run_script: Run, engine:
         await handle.write(b"x")
 
 
-def test_a_container_that_came_after_its_driver_s_end_is_found_by_the_command_after(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The engine may still be creating one when a driver is killed and a command looks."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    script = (
-        "import json\n"
-        "from eureka_agent.sandbox.docker.markers import Marker, this_driver\n"
-        f"marker = Marker({engine.host!r})\nmarker.put()\nprint(json.dumps(this_driver()), end='')"
-    )
-    driver = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout
-    labels = {**container_labels(), DRIVER_LABEL: driver}
-
-    def create() -> str:
-        image = ensure_image(engine, readable_files(Limits()))
-        created = engine.client.containers.create(image, "true", labels=labels)
-        return str(created.name)
-
-    first = create()
-    assert remove_after_dead_drivers() == [first]
-    second = create()
-    assert remove_after_dead_drivers() == [second]
-    assert remove_after_dead_drivers() == []
-    assert list((tmp_path / "eureka-agent" / "drivers").iterdir()) == []
-
-
 async def test_the_first_process_takes_no_signal_from_inside(run_script: Run) -> None:
     handle, wall = await run_script(
         "import os, signal, time\nos.fork() or [os.kill(1, n) for n in (9, 19, 15)]\nos.write(1,"
@@ -416,9 +386,3 @@ async def test_a_clean_leaves_what_is_running(run_script: Run, engine: Engine) -
     assert handle.returncode is None
     assert handle.name in {name_of(container) for container in list_containers(engine)}
     await wall.kill(handle)
-
-
-def test_the_image_is_made_once_and_is_empty(engine: Engine) -> None:
-    name = ensure_image(engine, readable_files(Limits()))
-    assert ensure_image(engine, readable_files(Limits())) == name
-    assert engine.client.images.get(name).attrs["Size"] < 1 << 20
