@@ -231,11 +231,7 @@ def connected(setting: str, sandbox: str) -> Iterator[Cluster | None]:
     _check_reachable(address)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level=logging.CRITICAL,
-        )
+        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
         # else the deaths of nodes, which are told in the search's own words, come with Ray's logs
         ray._private.worker._worker_logs_enabled = False
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:

@@ -17,11 +17,7 @@ from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.wall import Wall
 
 SECRET = "canary-secret-of-the-person"
-WALLS = [
-    pytest.param("docker", marks=pytest.mark.docker),
-    "bubblewrap",
-    "process",
-]
+WALLS = [pytest.param("docker", marks=pytest.mark.docker), "bubblewrap", "process"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -197,12 +197,7 @@ async def test_a_dry_run_of_such_a_worker_is_a_finding(
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [
-        "returns=[]",
-        "returns=[{'best': 1e999}]",
-        "returns=[{'best': 1.0}], totals=[1.0]",
-    ],
+    "answer", ["returns=[]", "returns=[{'best': 1e999}]", "returns=[{'best': 1.0}], totals=[1.0]"]
 )
 async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Path) -> None:
     """Scores are compared with those of other rewards: with numbers of its choice, a reward could

@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eureka_agent.analysis.wishes import (
-    measure_words,
-    measured,
-    measured_attempts,
-    parse_measure,
-)
+from eureka_agent.analysis.wishes import measure_words, measured, measured_attempts, parse_measure
 from eureka_agent.archive.artefacts import TRAJECTORIES, attempt_folder
 from eureka_agent.feedback_records import Measure
 from eureka_agent.records import TaskDescription, VariableSpec

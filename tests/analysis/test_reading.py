@@ -30,14 +30,7 @@ def test_a_reading_is_taken_from_the_last_block(description: TaskDescription) ->
     assert found.measure == measure
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "",
-        '{"reading": 3}',
-        "{" * 5000,
-    ],
-)
+@pytest.mark.parametrize("reply", ["", '{"reading": 3}', "{" * 5000])
 def test_a_reply_without_a_reading_is_none(reply: str, description: TaskDescription) -> None:
     assert parse_reading(reply, "tiny", description) is None
 

@@ -8,11 +8,7 @@ from reward_values import evaluate
 
 from eureka_agent.critic.memory import normalized
 from eureka_agent.designer.offline.terms import Operand, genome_of, recover, render, term
-from eureka_agent.designer.source_tools import (
-    number_constants,
-    parameter_names,
-    same_reward,
-)
+from eureka_agent.designer.source_tools import number_constants, parameter_names, same_reward
 from eureka_agent.records import TaskDescription
 
 SURGE = Operand(code="hull_velocity[:, 0]", reads=("hull_velocity",))

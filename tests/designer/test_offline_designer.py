@@ -18,14 +18,7 @@ from eureka_agent.designer.offline.compose import Dice
 from eureka_agent.designer.offline.designer import OfflineDesigner, retune
 from eureka_agent.designer.offline.terms import Genome, genome_of, pays, recover, term
 from eureka_agent.designer.source_tools import parameter_names
-from eureka_agent.records import (
-    NOT_ASKED,
-    Finding,
-    Operator,
-    Proposal,
-    TaskDescription,
-    Verdict,
-)
+from eureka_agent.records import NOT_ASKED, Finding, Operator, Proposal, TaskDescription, Verdict
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import describe, load_environment
 
@@ -205,8 +198,7 @@ def test_directions_and_speeds(sentence: str, faster: list[float], slower: list[
 
 
 @pytest.mark.parametrize(
-    ("sentence", "rate"),
-    [("turn clockwise", "-yaw_rate"), ("flip", "pitch_rate")],
+    ("sentence", "rate"), [("turn clockwise", "-yaw_rate"), ("flip", "pitch_rate")]
 )
 def test_turning_is_about_the_vertical_unless_the_words_name_a_flip(
     sentence: str, rate: str

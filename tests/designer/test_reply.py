@@ -212,14 +212,7 @@ def test_huge_nonsense_is_read_in_one_pass(text: str) -> None:
     assert len(reply.reasoning) < 11_000
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "(" * 40_000,
-        "x" + ".a" * 20_000,
-        "lambda:" * 6_000,
-    ],
-)
+@pytest.mark.parametrize("expression", ["(" * 40_000, "x" + ".a" * 20_000, "lambda:" * 6_000])
 def test_nesting_that_python_cannot_read_is_left_to_the_critic(expression: str) -> None:
     source = f"def compute_reward(x):\n    return {expression}\n"
     assert parse_reply(f"```python\n{source}```").source == source

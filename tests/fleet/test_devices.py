@@ -19,12 +19,7 @@ from training_pool import TrainingPool
 from eureka_agent.boundary.events import Gpus, Opened
 from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.devices import (
-    CPU,
-    DeviceError,
-    Hardware,
-    choose_hardware,
-)
+from eureka_agent.fleet.devices import CPU, DeviceError, Hardware, choose_hardware
 from eureka_agent.invocation import install_extra
 from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.sandbox.client import WorkerClient

@@ -137,10 +137,7 @@ async def test_a_killed_worker_costs_one_retry_and_no_more_than_since_the_last_s
     assert met == [(scored, True), (waiting, True), (waiting, True)]
 
 
-@pytest.mark.parametrize(
-    "told",
-    ['{"iterations": Infinity}', "[" * 100_000, '{"iterations": "x"}'],
-)
+@pytest.mark.parametrize("told", ['{"iterations": Infinity}', "[" * 100_000, '{"iterations": "x"}'])
 def test_a_state_whose_words_are_no_worker_s_is_none(told: str, tmp_path: Path) -> None:
     """It would end every later `eureka resume`."""
     store = SnapshotStore(tmp_path)

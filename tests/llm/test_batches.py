@@ -29,12 +29,7 @@ from eureka_agent.llm.breaker import Breaker, RetryPolicy
 from eureka_agent.llm.budget import Budget, BudgetSpentError, ModelLimits
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import Gateway
-from eureka_agent.llm.interface import (
-    ChatMessage,
-    CompletionRequest,
-    LanguageModelError,
-    Role,
-)
+from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModelError, Role
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Message
 
@@ -47,11 +42,7 @@ PRICE = Price(
     origin="the test",
 )
 REPLY = Reply(
-    text="a reply",
-    prompt_tokens=100,
-    completion_tokens=10,
-    cached_tokens=40,
-    cache_write_tokens=0,
+    text="a reply", prompt_tokens=100, completion_tokens=10, cached_tokens=40, cache_write_tokens=0
 )
 HALF = Decimal("0.82")
 """Half of 60 x 0.01 + 40 x 0.001 + 10 x 0.1."""

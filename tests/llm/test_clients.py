@@ -11,22 +11,10 @@ from typing import Any
 
 import pytest
 from model_access import LITELLM, REQUEST, WIRES, At, Patient, Waits, Wire, refused_by
-from model_server import (
-    HTML,
-    Answer,
-    Cut,
-    Ending,
-    HttpFailure,
-    ModelServer,
-    Raw,
-    Reply,
-    Stall,
-)
+from model_server import HTML, Answer, Cut, Ending, HttpFailure, ModelServer, Raw, Reply, Stall
 
 from eureka_agent.llm.access import ModelAccess
-from eureka_agent.llm.interface import (
-    FinishReason,
-)
+from eureka_agent.llm.interface import FinishReason
 
 TRIES = 6
 OWN_WAITS_S = [2, 4, 8, 16, 30]
@@ -192,13 +180,7 @@ async def test_a_filter_before_the_model_is_a_refusal(at: At, code: str) -> None
 
 @pytest.mark.parametrize(
     "answer",
-    [
-        HTML,
-        Raw(b'{"answer": 42}'),
-        Raw(b""),
-        Raw(b"[" * 100_000),
-        Raw(b'{"choices": "\xff"}'),
-    ],
+    [HTML, Raw(b'{"answer": 42}'), Raw(b""), Raw(b"[" * 100_000), Raw(b'{"choices": "\xff"}')],
     ids=lambda answer: repr(answer.body[:14]),
 )
 @pytest.mark.usefixtures("no_collection")

@@ -50,10 +50,7 @@ async def test_the_bound_on_tokens_has_another_name(
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        "max_tokens is too large: 500. This model supports at most 100 completion tokens",
-    ],
+    "words", ["max_tokens is too large: 500. This model supports at most 100 completion tokens"]
 )
 async def test_a_bound_that_is_too_large_is_told(
     model_server: ModelServer, waits: Waits, words: str

@@ -91,11 +91,7 @@ async def test_a_setting_that_a_model_does_not_take_is_not_dropped_in_silence(
 
 
 @pytest.mark.parametrize(
-    ("model", "hint"),
-    [
-        ("opnai/gpt-5", "did you mean 'openai'?"),
-        ("qqqqzz/x", "--base-url"),
-    ],
+    ("model", "hint"), [("opnai/gpt-5", "did you mean 'openai'?"), ("qqqqzz/x", "--base-url")]
 )
 def test_a_provider_that_nobody_knows(
     model: str, hint: str, capfd: pytest.CaptureFixture[str]
@@ -107,12 +103,7 @@ def test_a_provider_that_nobody_knows(
     assert "".join(capfd.readouterr()) == ""
 
 
-@pytest.mark.parametrize(
-    ("model", "variable"),
-    [
-        ("deepseek/chat", "DEEPSEEK_API_KEY"),
-    ],
-)
+@pytest.mark.parametrize(("model", "variable"), [("deepseek/chat", "DEEPSEEK_API_KEY")])
 def test_without_a_key_the_error_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, model: str, variable: str
 ) -> None:

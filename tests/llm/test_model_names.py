@@ -13,11 +13,7 @@ from model_server import ModelServer
 from eureka_agent.errors import SettingsError
 from eureka_agent.llm.access import ModelAccess
 from eureka_agent.llm.clients import language_model
-from eureka_agent.llm.interface import (
-    ChatMessage,
-    CompletionRequest,
-    LanguageModelError,
-)
+from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModelError
 
 REQUEST = CompletionRequest(
     messages=(ChatMessage("system", "you design"), ChatMessage("user", "a reward, please"))
@@ -92,13 +88,7 @@ def test_a_key_that_no_header_can_hold_is_refused_and_not_shown(
 
 
 @pytest.mark.parametrize("model", ["openai/tiny", "anthropic/tiny"])
-@pytest.mark.parametrize(
-    "address",
-    [
-        "not an address",
-        "ftp://host/v1",
-    ],
-)
+@pytest.mark.parametrize("address", ["not an address", "ftp://host/v1"])
 def test_a_base_url_that_is_none(model: str, address: str) -> None:
     with pytest.raises(SettingsError, match="is no address of a server") as caught:
         language_model(model, ModelAccess(base_url=address))

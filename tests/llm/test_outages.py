@@ -15,11 +15,7 @@ from scripted_models import DictionaryStore, ScriptedModel
 
 from eureka_agent.llm.budget import Budget, ModelLimits
 from eureka_agent.llm.gateway import Gateway
-from eureka_agent.llm.interface import (
-    ChatMessage,
-    CompletionRequest,
-    LanguageModelError,
-)
+from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModelError
 
 REQUEST = CompletionRequest(messages=(ChatMessage("user", "a reward, please"),), attempt="1-01")
 BUSY = HttpFailure(503, "overloaded")

@@ -46,12 +46,7 @@ def test_known_models_have_a_price_that_is_known() -> None:
     assert set(find_prices(known, [])) == set(known)
 
 
-@pytest.mark.parametrize(
-    ("model", "line"),
-    [
-        ("vertex_ai/gemini-2.5-pro", "gemini-2.5-pro"),
-    ],
-)
+@pytest.mark.parametrize(("model", "line"), [("vertex_ai/gemini-2.5-pro", "gemini-2.5-pro")])
 def test_a_provider_has_other_names_in_the_table(model: str, line: str) -> None:
     entry = table_entry(line)
     price = find_prices([model], [])[model]
@@ -88,15 +83,7 @@ def test_what_a_person_says_counts_before_the_table() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "openai/x",
-        "openai/x=1",
-        "openai/x=a,b",
-        "x=nan,1",
-        "x=1,inf",
-        "x=1e999999999,1",
-    ],
+    "text", ["openai/x", "openai/x=1", "openai/x=a,b", "x=nan,1", "x=1,inf", "x=1e999999999,1"]
 )
 def test_a_price_that_cannot_be_read(text: str) -> None:
     with pytest.raises(SettingsError, match="cannot be read"):

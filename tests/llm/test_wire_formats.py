@@ -145,8 +145,7 @@ async def test_a_response_that_failed_on_the_server_is_tried_again(
 
 
 @pytest.mark.parametrize(
-    ("content", "text"),
-    [(5, ""), ({"type": "output_text", "text": "a"}, "a")],
+    ("content", "text"), [(5, ""), ({"type": "output_text", "text": "a"}, "a")]
 )
 async def test_a_message_whose_content_is_no_list(
     model_server: ModelServer, waits: Waits, content: object, text: str

@@ -106,17 +106,7 @@ async def test_a_file_that_cannot_be_stored_is_an_error_of_the_disk(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "..",
-        "../secret",
-        "/etc/passwd",
-        ".hidden",
-        "a\0",
-        "x" * 101,
-        "-rf",
-    ],
+    "name", ["", "..", "../secret", "/etc/passwd", ".hidden", "a\0", "x" * 101, "-rf"]
 )
 def test_a_name_that_is_more_than_a_plain_one_is_no_file(name: str) -> None:
     with pytest.raises(ValidationError):
@@ -196,13 +186,7 @@ def npy_of(shape: str, content: bytes = b"") -> bytes:
 
 
 @pytest.mark.parametrize(
-    "member",
-    [
-        npy_of("(10000000000,)", b"1234"),
-        b"",
-        npy_of("'a'"),
-        npy_of("(2**40, 0)"),
-    ],
+    "member", [npy_of("(10000000000,)", b"1234"), b"", npy_of("'a'"), npy_of("(2**40, 0)")]
 )
 def test_arrays_that_are_larger_than_what_is_there_are_refused(
     tmp_path: Path, member: bytes

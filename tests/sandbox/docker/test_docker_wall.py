@@ -20,10 +20,7 @@ import pytest
 
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.docker.engine import Engine
-from eureka_agent.sandbox.docker.leftovers import (
-    list_containers,
-    name_of,
-)
+from eureka_agent.sandbox.docker.leftovers import list_containers, name_of
 from eureka_agent.sandbox.docker.wall import DockerWall
 from eureka_agent.sandbox.wall import FLOOD_BYTES, KEPT_BYTES, Limits
 from eureka_agent.sandbox.worker_environment import readable_files
