@@ -70,12 +70,10 @@ class Preferences:
         return dict(zip(self.names, wins.tolist(), strict=True))
 
     def next_pair(self, among: Sequence[str]) -> tuple[str, str] | None:
-        """The pair whose comparison tells most about which is the best; None for fewer than two.
-
-        A comparison's information is the mutual information of answer and strengths (Houlsby et al.
-        2011, "Bayesian active learning for classification and preference learning"), weighed by
-        the chance that one of the two is the best.
-        """
+        """The pair whose comparison tells most about which is the best; None for fewer than two. A
+        comparison's information is the mutual information of answer and strengths (Houlsby et al.
+        2011, "Bayesian active learning for classification and preference learning"), weighed by the
+        chance that one of the two is the best."""
         chance = self.chance_best
         likely = [name for name in among if chance[name] >= _LEAST_CHANCE]
         if len(likely) < 2:

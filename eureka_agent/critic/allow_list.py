@@ -1,9 +1,6 @@
 """The critic's second step: the syntax, functions and attributes that a reward may use. It gives
-good messages; the protection is the wall.
-
-It is a positive list: what `vocabulary` does not name is refused, with the nearest allowed name as
-a hint.
-"""
+good messages; the protection is the wall. It is a positive list: what `vocabulary` does not name is
+refused, with the nearest allowed name as a hint."""
 
 from __future__ import annotations
 

@@ -40,10 +40,7 @@ class Critic:
         review_all: bool = True,
     ) -> None:
         """With `novelty` a reward is compared with those of a memory. `reviewer` reads accepted
-        rewards.
-
-        Without `review_all` it reads only rewards with `doubts_of` them.
-        """
+        rewards. Without `review_all` it reads only rewards with `doubts_of` them."""
         self._description = description
         self._runner = runner
         self._novelty = novelty
@@ -52,10 +49,8 @@ class Critic:
 
     async def judge(self, reward: RewardSpecification, memory: Memory = NOTHING_KNOWN) -> Verdict:
         """The verdict on a reward, of all steps but the review. `memory` is what it is compared
-        with.
-
-        The reward's own failures are findings. Raises EurekaError when the dry run cannot be made.
-        """
+        with. The reward's own failures are findings. Raises EurekaError when the dry run cannot be
+        made."""
         begin = time.monotonic()
         given = reward
         reward, findings, steps = self._check_source(reward)
@@ -109,11 +104,9 @@ class Critic:
 
     async def review(self, reward: RewardSpecification, verdict: Verdict, attempt: str) -> Verdict:
         """The verdict on an accepted reward, with the review as a further step. The ledger of costs
-        gets the id `attempt`.
-
-        The verdict stays the same without a reviewer or a doubt, after an earlier review, and when
-        the budget for models is spent. Raises LanguageModelError if the reviewer cannot be reached.
-        """
+        gets the id `attempt`. The verdict stays the same without a reviewer or a doubt, after an
+        earlier review, and when the budget for models is spent. Raises LanguageModelError if the
+        reviewer cannot be reached."""
         if (
             self._reviewer is None
             or REVIEW in verdict.steps_run

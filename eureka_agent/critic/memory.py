@@ -64,11 +64,9 @@ def episode_order(
 ) -> EpisodeOrder | None:
     """A reward's order of all pairs of episodes; None for too few. `returns`: by episode, None
     where not finite. Of two that differ clearly in fitness the better one should have the higher.
-
     This is the Trajectory Preference Evaluation of CARD (Sun et al. 2024). It decides nothing,
     since it foretold nothing: of 88 rewards that it would have refused none was bad. Designers are
-    told.
-    """
+    told."""
     ranked = [
         (fitness, value)
         for known, values in zip(episodes, returns, strict=True)

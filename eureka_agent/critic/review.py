@@ -86,10 +86,8 @@ class Reviewer:
     ) -> tuple[Finding, ...]:
         """R701 for a contradiction, which blocks only if its term is in the source and its words
         are in the task; R702 for each way to cheat; R703 for an unreadable review. `doubts` are the
-        warnings that call for it.
-
-        Raises BudgetSpentError or LanguageModelError if there is no reply.
-        """
+        warnings that call for it. Raises BudgetSpentError or LanguageModelError if there is no
+        reply."""
         order = ChatMessage("user", render("review_order.md", source=reward.source, doubts=doubts))
         message = await self._model.ask(Role.REVIEWER, self._system, order, attempt=attempt)
         whole = message.finish_reason not in (FinishReason.CUT_OFF, FinishReason.REFUSED)

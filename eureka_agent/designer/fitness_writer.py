@@ -90,10 +90,8 @@ class FitnessWriter:
         self, description: TaskDescription, sentence: str
     ) -> tuple[WrittenFitness, Verdict]:
         """A fitness for the sentence that the critic accepts, with its verdict. The model does not
-        see the task's own metric.
-
-        Raises FitnessNotWrittenError with the last findings, and the errors of the gateway.
-        """
+        see the task's own metric. Raises FitnessNotWrittenError with the last findings, and the
+        errors of the gateway."""
         messages = opening(description, sentence)
         findings: Sequence[Finding] = ()
         for _ in range(self._revisions + 1):

@@ -55,10 +55,8 @@ class LanguageModelDesigner:
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
         """A revision, from the same conversation with each rejected answer and the critic's
-        findings on it.
-
-        A model that refused or said nothing is asked once more, with a word about that.
-        """
+        findings on it. A model that refused or said nothing is asked once more, with a word about
+        that."""
         if self._given_up is not None:
             raise self._given_up
         request = replace(request, rejections=(*request.rejections, Rejection(rejected, verdict)))

@@ -1,8 +1,6 @@
-"""Reward source and reasoning from a language model's reply. Nothing is run here.
-
-Models write prose and Python in fences, at times without fences, with a draft before the answer. A
-reply of which it is not sure what counts has no source: the model is asked again.
-"""
+"""Reward source and reasoning from a language model's reply. Nothing is run here. Models write
+prose and Python in fences, at times without fences, with a draft before the answer. A reply of
+which it is not sure what counts has no source: the model is asked again."""
 
 from __future__ import annotations
 

@@ -156,10 +156,8 @@ def tunable_constants(source: str) -> dict[str, float]:
 
 def with_constants(source: str, values: Mapping[str, float]) -> str:
     """The source with these values of constants, with `DIGITS` significant digits. All other bytes
-    stay, as does an unchanged value.
-
-    Raises EurekaError for an unknown name, and for a value that is written as 0 or is not finite.
-    """
+    stay, as does an unchanged value. Raises EurekaError for an unknown name, and for a value that
+    is written as 0 or is not finite."""
     literals = _tunable(source)
     edits: list[tuple[ast.expr | ast.stmt, str]] = []
     for name, value in values.items():

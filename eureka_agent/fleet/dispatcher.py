@@ -1,10 +1,8 @@
-"""Placement of trainings on workers, and of workers on populations.
-
-A worker holds one population. Searches take turns (`fleet/jobs.py`); the jobs of one start by
-priority, then in the order of their calls. Each population with work gets at least its share of the
-workers. If it has less, a worker of the largest population takes no further jobs, and ends for the
-smaller population after its last one.
-"""
+"""Placement of trainings on workers, and of workers on populations. A worker holds one population.
+Searches take turns (`fleet/jobs.py`); the jobs of one start by priority, then in the order of their
+calls. Each population with work gets at least its share of the workers. If it has less, a worker of
+the largest population takes no further jobs, and ends for the smaller population after its last
+one."""
 
 from __future__ import annotations
 

@@ -110,12 +110,10 @@ class DryRunner:
     async def score(
         self, reward: RewardSpecification, episodes: Mapping[str, Path]
     ) -> TransitionsScored:
-        """Returns of a reward on stored episodes, in the order of `episodes`.
-
-        `episodes` are trajectory files (npz) by name. A name always has the same content and can be
-        a part of a file name. A failing reward and a file without episodes raise nothing; `reason`
-        tells why there are no numbers.
-        """
+        """Returns of a reward on stored episodes, in the order of `episodes`. `episodes` are
+        trajectory files (npz) by name. A name always has the same content and can be a part of a
+        file name. A failing reward and a file without episodes raise nothing; `reason` tells why
+        there are no numbers."""
         job, timeout_s = self._worker.new_job("score"), self._timeout_s
         async with self._worker.turn:
             try:

@@ -53,11 +53,9 @@ class _Request:
 
 
 class Evaluator:
-    """Scores policies of one problem in a few workers that stay open.
-
-    A policy, a seed and a number of episodes always give the same score. Queued policies are scored
-    in one pass. A further worker starts when the queue would take longer than its start.
-    """
+    """Scores policies of one problem in a few workers that stay open. A policy, a seed and a number
+    of episodes always give the same score. Queued policies are scored in one pass. A further worker
+    starts when the queue would take longer than its start."""
 
     def __init__(
         self,
@@ -100,12 +98,10 @@ class Evaluator:
         parameters: Distribution = DEFAULTS,
     ) -> Evaluation:
         """Score a policy acting without noise. The worst and the best episode are written to
-        `trajectories` (npz). `parameters`: distribution of the environment's parameters.
-
-        Raises WorkerFaultError with the worker's message when the policy cannot be scored,
-        WorkerDiedError when two workers died during it, EnvironmentFaultError when the
-        environment's own code fails.
-        """
+        `trajectories` (npz). `parameters`: distribution of the environment's parameters. Raises
+        WorkerFaultError with the worker's message when the policy cannot be scored, WorkerDiedError
+        when two workers died during it, EnvironmentFaultError when the environment's own code
+        fails."""
         score: asyncio.Future[Evaluation] = asyncio.get_running_loop().create_future()
         request = _Request(policy, seed, episodes, trajectories, parameters, score)
         if self._closed:
@@ -200,8 +196,7 @@ class Evaluator:
     # ── one pass ──────────────────────────────────────────────────────────────────────────────────
 
     async def _score(self, worker: WarmWorker, requests: Sequence[_Request]) -> None:
-        """Answer the requests. After a pass that failed as a whole, each gets a pass of its
-        own."""
+        """Answer the requests. After a pass that failed as a whole, each gets a pass of its own."""
         try:
             await self._pass(worker, requests)
         except Exception as error:  # noqa: BLE001  (it is raised in the callers)

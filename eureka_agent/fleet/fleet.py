@@ -66,16 +66,12 @@ class Trainings:
         curriculum: tuple[ParameterStage, ...] = (),
     ) -> TrainingResult:
         """Train one reward, from its last saved state if there is one. A failure of the reward or
-        of its workers is a result.
-
-        `on_rung` gets the policy at each of `rungs` (env steps), also one that an earlier process
-        stored and did not delete. `curriculum`: distributions of the environment's parameters.
-
-        Smaller priorities start first, equal ones in the order of the calls. Raises EurekaError
-        when no worker can be started, EnvironmentFaultError when the environment's own code fails,
-        as it would in all other trainings, GpuLostError where GPUs keep failing. A cancelled call
-        frees its slot.
-        """
+        of its workers is a result. `on_rung` gets the policy at each of `rungs` (env steps), also
+        one that an earlier process stored and did not delete. `curriculum`: distributions of the
+        environment's parameters. Smaller priorities start first, equal ones in the order of the
+        calls. Raises EurekaError when no worker can be started, EnvironmentFaultError when the
+        environment's own code fails, as it would in all other trainings, GpuLostError where GPUs
+        keep failing. A cancelled call frees its slot."""
         number = next(self._order)
         job = TrainingJob(
             name,
@@ -108,10 +104,8 @@ class Trainings:
         return bool(self._jobs)
 
     async def save(self, timeout_s: float) -> None:
-        """Store the states of the running trainings that arrive within the timeout.
-
-        Another training (a slow iteration, a full disk, a dead worker) resumes from its last state.
-        """
+        """Store the states of the running trainings that arrive within the timeout. Another
+        training (a slow iteration, a full disk, a dead worker) resumes from its last state."""
         await self._dispatcher.save(self._jobs, timeout_s)
 
     async def close(self) -> None:
@@ -224,13 +218,10 @@ class Fleet:
         on_resume: ProgressObserver = lambda job, points: None,
         share: Share | None = None,
     ) -> AsyncIterator[Trainings]:
-        """The trainings of one search, which end with the block.
-
-        `snapshots` stores their states; None: nothing is saved. Each observer gets a job's name:
-        `on_progress` with new points of its curve, `on_retry` with the reason of its worker's
-        death, `on_resume` with the points before its saved state. `share`: its share of the fleet,
-        by default an equal one.
-        """
+        """The trainings of one search, which end with the block. `snapshots` stores their states;
+        None: nothing is saved. Each observer gets a job's name: `on_progress` with new points of
+        its curve, `on_retry` with the reason of its worker's death, `on_resume` with the points
+        before its saved state. `share`: its share of the fleet, by default an equal one."""
         trainings = Trainings(
             self._dispatcher,
             self._order,

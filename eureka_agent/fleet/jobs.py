@@ -116,12 +116,10 @@ class TrainingJob:
 
 
 class Turns:
-    """Order in which waiting jobs get slots: the search with the least env steps is first, within
-    a search the job with the smallest order.
-
-    Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) on env steps. A search that comes
-    late, or that had nothing to train, claims nothing for that time.
-    """
+    """Order in which waiting jobs get slots: the search with the least env steps is first, within a
+    search the job with the smallest order. Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM
+    1996) on env steps. A search that comes late, or that had nothing to train, claims nothing for
+    that time."""
 
     def __init__(self) -> None:
         self._now = 0

@@ -46,11 +46,9 @@ Answer = Completion | RequestFailedError
 
 
 class BatchProvider:
-    """Batches of one model. All methods raise RequestFailedError.
-
-    OpenAI takes a file of requests, gives one or two files of results, and keeps our id with a
-    batch. Anthropic's list of batches does not show custom ids, only the results do.
-    """
+    """Batches of one model. All methods raise RequestFailedError. OpenAI takes a file of requests,
+    gives one or two files of results, and keeps our id with a batch. Anthropic's list of batches
+    does not show custom ids, only the results do."""
 
     def __init__(self, model: SdkModel) -> None:
         self.model = model

@@ -1,9 +1,7 @@
-"""Requests of a run in batches at their provider, at half the price.
-
-They are collected until a batch is worth sending. A batch is recorded before it is sent, and the
-provider's id of it as soon as there is one. A process that ends in between leaves a batch whose
-fate is not known: it is looked for in the provider's list before any of its requests is made again.
-"""
+"""Requests of a run in batches at their provider, at half the price. They are collected until a
+batch is worth sending. A batch is recorded before it is sent, and the provider's id of it as soon
+as there is one. A process that ends in between leaves a batch whose fate is not known: it is looked
+for in the provider's list before any of its requests is made again."""
 
 from __future__ import annotations
 

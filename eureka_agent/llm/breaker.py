@@ -1,9 +1,7 @@
-"""Retries of requests to a model, and the circuit breaker of its server.
-
-After its last retry a request's server counts as out: all requests to the model wait, and one at a
-time tries it. Between two tries a request holds neither a place nor a share of a budget. A breaker
-may be shared by searches; `Retries` are one search's, with its own limit on the wait.
-"""
+"""Retries of requests to a model, and the circuit breaker of its server. After its last retry a
+request's server counts as out: all requests to the model wait, and one at a time tries it. Between
+two tries a request holds neither a place nor a share of a budget. A breaker may be shared by
+searches; `Retries` are one search's, with its own limit on the wait."""
 
 from __future__ import annotations
 
@@ -171,10 +169,8 @@ class Retries:
     ) -> ResultT:
         """Make a request until there is a reply; `make` makes one try, in `trying`. Raises
         LanguageModelError where no further try makes sense, and CancelledError for a request that
-        waits for its next try at a stop.
-
-        A request that begins after an outage has passed the limit is made once, without a wait.
-        """
+        waits for its next try at a stop. A request that begins after an outage has passed the limit
+        is made once, without a wait."""
         tries = timeouts = 0
         held_since: float | None = None
         is_held = False

@@ -1,9 +1,7 @@
-"""Language models by `--model <provider>/<name>`, through their SDK or through litellm.
-
-Of the SDKs of OpenAI and Anthropic one call is used, which posts a body and returns the answer's:
-retries, timeouts, forms of requests and readings of replies are the same for both. An SDK is
-imported on demand.
-"""
+"""Language models by `--model <provider>/<name>`, through their SDK or through litellm. Of the SDKs
+of OpenAI and Anthropic one call is used, which posts a body and returns the answer's: retries,
+timeouts, forms of requests and readings of replies are the same for both. An SDK is imported on
+demand."""
 
 from __future__ import annotations
 

@@ -201,11 +201,9 @@ def listed(thing: Any, name: str) -> list[Any]:
 
 
 def read_content(content: Any) -> Content:
-    """Read a text, a list of parts, or a list of messages with parts.
-
-    Texts that follow each other are one text, which some servers split within a sentence. A text
-    begins a line of its own after anything else, and where code fences would meet.
-    """
+    """Read a text, a list of parts, or a list of messages with parts. Texts that follow each other
+    are one text, which some servers split within a sentence. A text begins a line of its own after
+    anything else, and where code fences would meet."""
     read = Content()
     apart = False
     for each in content if isinstance(content, list) else [content]:

@@ -1,9 +1,7 @@
-"""The answer in a reply's text, without the thoughts that a server left in it.
-
-Servers know the thoughts of a model by its special tokens and send them apart. Where one does not
-know the model, they stand in the text, in the form that the model was trained with. A reply without
-an answer has a reason, for the log, for errors and for the next prompt.
-"""
+"""The answer in a reply's text, without the thoughts that a server left in it. Servers know the
+thoughts of a model by its special tokens and send them apart. Where one does not know the model,
+they stand in the text, in the form that the model was trained with. A reply without an answer has a
+reason, for the log, for errors and for the next prompt."""
 
 from __future__ import annotations
 

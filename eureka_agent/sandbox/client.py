@@ -131,10 +131,7 @@ class WorkerClient:
 
     async def give(self, path: Path, name: str, once: bool = False) -> None:
         """Send a file as `name` for later commands; with `once`, only if that name was not sent
-        before.
-
-        Raises EurekaError for a file that cannot be read or is too large.
-        """
+        before. Raises EurekaError for a file that cannot be read or is too large."""
         if once and name in self._sent_once:
             return
         try:

@@ -1,9 +1,7 @@
-"""English as the offline designer reads it: the clauses that may be read, and what they ask for.
-
-It is no grammar. A clause that names a goal is read only where every word in it is known. One with
-a known word that turns round what it names is read only where the vocabulary has its meaning:
-`without falling`, `less effort`. Any other is left out, with what may hang on it.
-"""
+"""English as the offline designer reads it: the clauses that may be read, and what they ask for. It
+is no grammar. A clause that names a goal is read only where every word in it is known. One with a
+known word that turns round what it names is read only where the vocabulary has its meaning:
+`without falling`, `less effort`. Any other is left out, with what may hang on it."""
 
 from __future__ import annotations
 
@@ -178,12 +176,10 @@ def understood_in(description: TaskDescription, sentence: str) -> Understood:
 
 @functools.lru_cache(maxsize=256)  # a sentence is read for every draft
 def understood(sentence: str, own: frozenset[str] = frozenset()) -> Understood:
-    """The clauses that may be read, and those that a word turns in a way that is not known.
-
-    A word that is not known may turn all that stands with it between full stops. What `and` or a
-    comma joins to a turned clause may be turned with it: it is left out too. `own`: stems that the
-    environment makes known.
-    """
+    """The clauses that may be read, and those that a word turns in a way that is not known. A word
+    that is not known may turn all that stands with it between full stops. What `and` or a comma
+    joins to a turned clause may be turned with it: it is left out too. `own`: stems that the
+    environment makes known."""
     kept: list[str] = []
     refused: list[str] = []
     for idiom, words in _IDIOMS.items():
@@ -368,12 +364,10 @@ def measured(fitness_doc: str) -> str:
 def task_intents(
     sentence: str, task_sentence: str, fitness_doc: str, refused: Container[Goal] = ()
 ) -> tuple[Intent, ...]:
-    """Intents of the sentence, completed from the task's metric in words.
-
-    The metric adds a direction or a number that the sentence leaves open. It adds goals of its own,
-    without the `refused` ones, only where the sentence is the task's or says nothing that can be
-    used. How an episode ends says what to beware of, and names no goal.
-    """
+    """Intents of the sentence, completed from the task's metric in words. The metric adds a
+    direction or a number that the sentence leaves open. It adds goals of its own, without the
+    `refused` ones, only where the sentence is the task's or says nothing that can be used. How an
+    episode ends says what to beware of, and names no goal."""
     intents = {intent.goal: intent for intent in read_intents(sentence)}
     same = tokens(sentence) == tokens(task_sentence)
     silent = not any(intent.main for intent in intents.values())

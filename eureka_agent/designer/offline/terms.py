@@ -1,12 +1,9 @@
 """Rewards as data: terms, each a row of a table of forms with variables, numbers and a weight, and
-their source.
-
-A term's value is about 1 at its best (a penalty's about −1 at its worst), so that a weight says how
-much the term counts per step. Values that no physics bounds are clamped, since an extreme state
-must not make the reward inf or NaN. A source carries its terms in a comment at its end, so that a
-later generation can change them. Their numbers are read from the named constants, which a person
-may have changed.
-"""
+their source. A term's value is about 1 at its best (a penalty's about −1 at its worst), so that a
+weight says how much the term counts per step. Values that no physics bounds are clamped, since an
+extreme state must not make the reward inf or NaN. A source carries its terms in a comment at its
+end, so that a later generation can change them. Their numbers are read from the named constants,
+which a person may have changed."""
 
 from __future__ import annotations
 

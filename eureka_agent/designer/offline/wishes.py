@@ -105,12 +105,10 @@ class OfflineReader:
 
 
 def as_told(genome: Genome, description: TaskDescription, told: Told) -> tuple[Genome, list[str]]:
-    """The genome as a person's wishes and order of terms have it, and sentences on them.
-
-    Wishes that its parents did not know add the terms that they ask for; a term that is there
-    already weighs more. Of the terms in the last order of importance (HERON) the first gets the
-    largest weight of them all.
-    """
+    """The genome as a person's wishes and order of terms have it, and sentences on them. Wishes
+    that its parents did not know add the terms that they ask for; a term that is there already
+    weighs more. Of the terms in the last order of importance (HERON) the first gets the largest
+    weight of them all."""
     notes: list[str] = []
     for given in told.wishes:
         if given.number in told.heeded or not isinstance(given.feedback, Wish):

@@ -82,11 +82,9 @@ def remove_leftovers(engine: Engine) -> list[str]:
 
 
 def remove_after_dead_drivers() -> list[str]:
-    """Remove containers of dead drivers by their markers; skip engines without an answer.
-
-    An engine may still be creating what a driver asked for when it was killed, so a marker goes
-    only with a look that finds nothing.
-    """
+    """Remove containers of dead drivers by their markers; skip engines without an answer. An engine
+    may still be creating what a driver asked for when it was killed, so a marker goes only with a
+    look that finds nothing."""
     removed: list[str] = []
     for path, host in dead_markers():
         with contextlib.suppress(EurekaError, OSError):

@@ -1,7 +1,5 @@
-"""Markers of drivers with containers: files by which to find what dead drivers left.
-
-Imports nothing heavy, as every start of `eureka` looks here.
-"""
+"""Markers of drivers with containers: files by which to find what dead drivers left. Imports
+nothing heavy, as every start of `eureka` looks here."""
 
 from __future__ import annotations
 
