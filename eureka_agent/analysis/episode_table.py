@@ -123,7 +123,6 @@ class _Row:
 
     @property
     def label(self) -> str:
-        """Name and unit, with the kind of value shown."""
         name = f"|{self.variable.name}|" if self.is_long else self.variable.name
         return f"{'mean ' if self.is_mean else ''}{name} [{self.variable.unit}]"
 
@@ -195,7 +194,6 @@ def trajectory_tables(
 
 
 def length_of(episode: Episode) -> int:
-    """Steps of an episode."""
     return max((len(values) for values in episode.values() if values.ndim), default=0)
 
 

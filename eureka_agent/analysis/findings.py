@@ -365,7 +365,6 @@ FINDINGS: tuple[Callable[[Evidence], list[DiagnosisFinding]], ...] = (
 
 
 def all_findings(evidence: Evidence) -> tuple[DiagnosisFinding, ...]:
-    """All findings on the evidence."""
     return tuple(finding for find in FINDINGS for finding in find(evidence))
 
 

@@ -86,7 +86,6 @@ class ModelJudge:
 
     @property
     def name(self) -> str:
-        """Name of the model."""
         return self._model.name
 
     async def compare(self, first: bytes, second: bytes) -> tuple[Grade | None, str]:

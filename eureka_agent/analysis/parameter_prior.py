@@ -24,7 +24,6 @@ def values_to_score(parameter: ParameterSpec) -> tuple[float, ...]:
 
 
 def _between(default: float, end: float, share: float) -> float:
-    """The value at a share of the way from the default to an end."""
     ratios = default > 0 and end > 0
     value = default * (end / default) ** share if ratios else default + share * (end - default)
     rounded = float(f"{value:.4g}")

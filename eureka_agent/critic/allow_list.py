@@ -298,7 +298,6 @@ def _views(*nodes: ast.AST) -> Iterator[ast.AST]:
 
 
 def changes(method: str) -> bool:
-    """True if a method changes its object."""
     return method in vocabulary.CHANGES or (method.endswith("_") and not method.endswith("__"))
 
 

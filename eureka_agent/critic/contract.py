@@ -102,7 +102,6 @@ def _check_arguments(
 
 
 def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
-    """The arguments' defaults by name."""
     positional = reversed([*arguments.posonlyargs, *arguments.args])
     pairs = list(zip(positional, reversed(arguments.defaults), strict=False))
     keywords = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)

@@ -158,7 +158,6 @@ def _says_nothing(text: str) -> bool:
 
 
 def _blamed(found: Contradiction, source: str, task_words: str) -> Finding:
-    """The finding on a contradiction."""
     term, task = one_line(found.term, 100), one_line(found.task, 100)
     why = one_line(found.why, LONGEST_SENTENCE)
     line = line_of(found.term, source)

@@ -82,7 +82,6 @@ class DistributionWriter:
         return (*found, *more), others
 
     def opening(self, request: DistributionRequest) -> tuple[ChatMessage, ...]:
-        """The messages that ask for distributions."""
         scores = {each.name: each for each in request.prior.parameters}
         pairs = [(each, scores[each.name]) for each in self._parameters]
         order = render("randomise_order.md", request=request, parameters=pairs)

@@ -127,7 +127,6 @@ class FitnessWriter:
 
 
 def opening(description: TaskDescription, sentence: str) -> tuple[ChatMessage, ...]:
-    """The messages that ask for a fitness."""
     variables = description.public_variables()
     values = {"sentence": sentence, "description": description, "variables": variables}
     task = render("fitness.md", **values)

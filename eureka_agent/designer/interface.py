@@ -179,9 +179,7 @@ class Designer(Protocol):
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
-    ) -> Proposal:
-        """A revision of a rejected proposal."""
-        ...
+    ) -> Proposal: ...
 
 
 def given_reward(source: str, *, trusted: bool = False) -> CodeReward:
@@ -212,7 +210,6 @@ class GivenDesigner:
         self.origin = origin
 
     async def propose(self, request: DesignRequest) -> Proposal:
-        """The given reward."""
         reasoning = f"Taken from {self.origin}."
         return Proposal(
             reward=self.reward,
@@ -224,5 +221,4 @@ class GivenDesigner:
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
-        """The given reward again, since the user revises it."""
         return rejected

@@ -174,7 +174,6 @@ def with_constants(source: str, values: Mapping[str, float]) -> str:
 
 
 def _tunable(source: str) -> dict[str, ast.expr]:
-    """The literals of all constants that may be changed, by name."""
     tree = parsed(source)
     if tree is None:
         return {}

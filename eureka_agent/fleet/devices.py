@@ -91,7 +91,6 @@ class Hardware:
         return usable_cores() if self.kind == "cpu" else len(self.names)
 
     def devices(self, workers: int) -> tuple[Device, ...]:
-        """Devices to lease to that many workers."""
         if self.cluster:  # it places the workers by itself
             gpu = None if self.kind == "cpu" else "any"
             return tuple(Device(name, (), gpu) for name in self.names)
@@ -161,7 +160,6 @@ def choose_hardware(asked: str, opened: Opened, cluster: Cluster | None = None) 
 
 
 def _visible_name(name: str) -> str:
-    """The name of a GPU for a worker's CUDA_VISIBLE_DEVICES."""
     number = int(name.removeprefix("cuda:"))
     visible = os.environ.get(VISIBLE_GPUS, "").split(",") if VISIBLE_GPUS in os.environ else []
     return visible[number].strip() if number < len(visible) else str(number)

@@ -84,7 +84,6 @@ class DryRunner:
             return self.description
 
     async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
-        """Findings on a reward."""
         timeout_s, reason = self._timeout_s, ""
         async with self._worker.turn:
             for _ in range(_ATTEMPTS):

@@ -135,7 +135,6 @@ class Evaluator:
         self._add_worker_where_it_pays()
 
     def _take(self) -> list[_Request]:
-        """Take an idle worker's share of the queue."""
         share = max(_LEAST_SHARE, -(-len(self._waiting) // max(1, self._idle)))
         taken: list[_Request] = []
         while self._waiting and len(taken) < min(share, MOST_TOGETHER):

@@ -131,7 +131,6 @@ class Turns:
             share.turn = max(share.turn, self._now)
 
     def started(self, job: TrainingJob) -> None:
-        """Charge a job that has got a slot to its search."""
         self._now = max(self._now, job.share.turn)
         job.share.turn += job.population.settings.env_steps
 

@@ -77,7 +77,6 @@ class TrainingWorker:
         self.ready = True
 
     def reserve(self, job: TrainingJob) -> None:
-        """Take a slot for a job that `send` sends."""
         if not self.jobs and self._client is not None:  # the timeout begins with the first job
             self._client.last_sign_of_life = time.monotonic()
         self.jobs[job.key] = job
@@ -278,5 +277,4 @@ async def _store(
 
 
 def _violation(what: str, hint: str = DO_NOT_TRUST) -> WorkerDiedError:
-    """The error for a worker that breaks the protocol."""
     return WorkerDiedError(f"the worker broke the protocol: {what}", hint)

@@ -177,7 +177,6 @@ class BatchProvider:
         return values
 
     def _read(self, line: Any, missing: RequestFailedError) -> Answer:
-        """Reply or failure in a result."""
         if self._is_openai:
             body, status = part(line, "response", "body"), part(line, "response", "status_code")
             kind = "succeeded" if status == 200 else ""
@@ -233,7 +232,6 @@ def _id(thing: Any) -> str:
 
 
 def _created(batch: Any) -> float | None:
-    """Time at which a batch was created, in seconds since 1970."""
     found = part(batch, "created_at")
     try:
         return found if isinstance(found, int) else datetime.fromisoformat(str(found)).timestamp()

@@ -98,13 +98,11 @@ class Breaker:
         self.notify()
 
     def answered(self) -> None:
-        """End the outage, if there is one."""
         if self.outage is not None:
             self.outage = None
             self.notify()
 
     def notify(self) -> None:
-        """Wake all requests that wait."""
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -161,7 +159,6 @@ class Retries:
 
     @property
     def is_out(self) -> bool:
-        """True during an outage."""
         return self.breaker.outage is not None
 
     async def patiently(
@@ -238,7 +235,6 @@ class Retries:
         return outage is not None and self._policy.clock() < outage.since + self._outage_s
 
     def _is_outage(self, failure: RequestFailedError) -> bool:
-        """True for a failure that a long wait may mend."""
         mends = failure.passing and not failure.in_batch and not self._is_wrong_address(failure)
         return mends and self._outage_s > 0
 

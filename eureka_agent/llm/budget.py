@@ -76,7 +76,6 @@ class _Usage:
 
     @property
     def mean(self) -> Amount:
-        """Mean of a request."""
         return Amount(self.total.money / self.requests, self.total.tokens // self.requests)
 
 
@@ -182,7 +181,6 @@ class Budget:
         return reservation
 
     async def settle(self, reservation: Reservation, message: Message) -> None:
-        """Replace a reservation by the cost of its message."""
         self._count(message)
         if self._shared is not None and reservation.shared is not None:
             await self._shared.settle(reservation.shared, message)
@@ -204,7 +202,6 @@ class Budget:
 
     @property
     def _committed(self) -> Amount:
-        """Spent or owed."""
         return sum((each.expected for each in self._owed.values()), self.spent)
 
     def _fits(self, needed: Amount) -> bool:
@@ -253,7 +250,6 @@ class Budget:
 
 
 def batched_request(key: str, request: CompletionRequest) -> BatchedRequest:
-    """Record of a request in a batch."""
     return BatchedRequest(
         key=key,
         role=request.role.value,
@@ -263,7 +259,6 @@ def batched_request(key: str, request: CompletionRequest) -> BatchedRequest:
 
 
 def estimated_tokens(request: CompletionRequest) -> int:
-    """Estimated tokens of a prompt."""
     characters = sum(len(message.content) for message in request.messages)
     pictures = sum(len(message.images) for message in request.messages)
     return characters // CHARACTERS_PER_TOKEN + 1 + IMAGE_TOKENS * pictures

@@ -186,7 +186,6 @@ class SdkModel(ServedModel):
         self._model = model
 
     def body(self, request: CompletionRequest) -> dict[str, Any]:
-        """Body of a request."""
         return self.wire.body(self._model, self.forms.of(request), self.forms)
 
     async def call(

@@ -108,7 +108,6 @@ class Service:
 
     @property
     def where(self) -> str:
-        """The model with its address."""
         return f"{self.name} at {self.address}" if self.address else self.name
 
     def clean(self, words: str) -> str:
@@ -253,7 +252,6 @@ def failure_in_body(error: Any) -> RequestFailedError | None:
 
 
 def _status_failure(error: BaseException) -> RequestFailedError:
-    """The failure for an error with a server's response."""
     response: Any = getattr(error, "response", None)
     try:
         text = str(response.text)

@@ -61,7 +61,6 @@ class _RequestWatch:
         """The caller and tries that have not ended."""
 
     def sent(self) -> None:
-        """Note the beginning of a try."""
         self._open += 1
         if not self._told:
             self._told = True
@@ -232,7 +231,6 @@ class ConfiguredModel:
 
     @property
     def name(self) -> str:
-        """Name of the model."""
         return self.model.name
 
     async def ask(

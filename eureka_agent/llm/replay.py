@@ -108,7 +108,6 @@ class ReplayModel:
         """Do nothing: there are no connections."""
 
     def _missing(self, request: CompletionRequest) -> tuple[str, str]:
-        """Message and next step for a request that was not recorded."""
         asked, recording = transcript(request.messages), self._recording
         whom = request.role.value + (f" for attempt {request.attempt}" if request.attempt else "")
         own = [

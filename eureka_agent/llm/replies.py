@@ -70,7 +70,6 @@ class Forms:
 
     @property
     def bound(self) -> str:
-        """Name of the bound on tokens."""
         return next(name for name in self._bounds if name not in self.refused)
 
     def learn(self, failure: RequestFailedError, known: frozenset[str]) -> str:
@@ -128,7 +127,6 @@ def messages_body(model: str, request: CompletionRequest, forms: Forms) -> dict[
 
 
 def _options(request: CompletionRequest, bound: str) -> dict[str, Any]:
-    """Temperature and bound on tokens, where they are given."""
     found = {"temperature": request.temperature, bound: request.max_tokens}
     return {name: value for name, value in found.items() if value is not None}
 

@@ -157,7 +157,6 @@ def why_no_answer(replied: Replied, wanted: str = "answer") -> tuple[str, str]:
 
 
 def no_answer(message: Message, wanted: str = "answer") -> LanguageModelError:
-    """The error for a reply without what was `wanted`."""
     what, help_ = why_no_answer(message, wanted)
     return LanguageModelError(f"{message.model} gave no {wanted}: {what}", help_)
 

@@ -293,11 +293,9 @@ class WorkerClient:
         return f"{how}\n{tail}" if tail else how
 
     def last_words(self) -> str:
-        """The end of its standard error, which is not to be trusted."""
         return self._handle.last_words()
 
     async def kill(self) -> None:
-        """Kill the worker and all its processes."""
         await self._wall.kill(self._handle)
         await self._reader.stop()
 

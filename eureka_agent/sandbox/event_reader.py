@@ -51,7 +51,6 @@ class EventReader:
 
     @property
     def done(self) -> bool:
-        """True once nothing is read any more."""
         return self._task.done()
 
     async def next_event(self, timeout_s: float) -> Event | None:
@@ -68,7 +67,6 @@ class EventReader:
         return event
 
     async def stop(self) -> None:
-        """Read nothing any more."""
         self._task.cancel()
         await asyncio.wait({self._task})
 
@@ -96,7 +94,6 @@ class EventReader:
             self._mark_end()
 
     async def _put(self, event: Event, size: int) -> None:
-        """Queue an event once there is room for it."""
         while self._queued_bytes and self._queued_bytes + size > _QUEUED_BYTES:
             self._taken.clear()
             await self._taken.wait()

@@ -72,7 +72,6 @@ class Inbox:
         return destination
 
     def drop(self, name: str) -> None:
-        """Delete a file if it is there."""
         path = self._files.pop(name, None)
         self._sizes.pop(name, None)
         if path is not None:

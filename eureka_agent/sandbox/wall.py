@@ -62,7 +62,6 @@ class LastWords:
         return self._written > FLOOD_BYTES
 
     def add(self, data: bytes) -> None:
-        """Append data."""
         self._written += len(data)
         self._kept += data
         del self._kept[:-KEPT_BYTES]
@@ -92,9 +91,7 @@ class WorkerHandle(Protocol):
         """Read at most so many bytes of its standard output; empty at the end."""
         ...
 
-    async def wait(self) -> int:
-        """Wait for its exit status."""
-        ...
+    async def wait(self) -> int: ...
 
     def last_words(self) -> str:
         """End of its standard error, and the wall's knowledge of its end; may be empty."""

@@ -108,7 +108,6 @@ def check_readable(limits: Limits) -> None:
 
 
 def readable_files(limits: Limits) -> ReadableFiles:
-    """All that a worker reads."""
     kernels = () if limits.kernels is None else (limits.kernels,)
     own = {_PACKAGE, resource_folder("envs"), *_modules(_entries("PYTHONPATH"))}
     own |= {*limits.readable, *kernels}

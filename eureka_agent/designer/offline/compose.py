@@ -168,7 +168,6 @@ def _asked_terms(scene: TaskReading, intent: Intent, dice: Dice) -> list[RewardT
 
 
 def _level(name: str, weight: float, of: Operand, low: float, high: float, up: bool) -> RewardTerm:
-    """A term that grows from one end to the other."""
     if up:
         return term("level", name, weight, of, low=low, high=high)
     return term("level", name, weight, of.turned(-1), low=-high, high=-low)

@@ -173,7 +173,6 @@ def _crossed(first: Genome, second: Genome, dice: Dice) -> Composition:
 
 
 def _changed(genome: Genome, scene: TaskReading, dice: Dice) -> Composition:
-    """One term added, dropped, or drawn anew."""
     moves = [_add, _add, _drop, _reshape]
     dice.generator.shuffle(moves)
     made = (move(genome, scene, dice) for move in moves)

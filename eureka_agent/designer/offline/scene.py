@@ -92,7 +92,6 @@ class Meaning(NamedTuple):
         return _FRAMES.get(self.spec.frame.lower(), 0.0)
 
     def entry(self, *index: int) -> Operand:
-        """The entry at `index`."""
         code = f"{self.name}[:, {', '.join(map(str, index))}]" if index else self.name
         return Operand(code=code, reads=(self.name,))
 
@@ -104,7 +103,6 @@ class Meaning(NamedTuple):
         return Operand(code=code, reads=(self.name,), scalar=False)
 
     def along(self, axis: int) -> Operand | None:
-        """The entry of a vector along an axis."""
         if self.is_scalar or len(self.spec.shape) != 1 or axis not in self.axes:
             return None
         return self.entry(self.axes.index(axis))
@@ -294,7 +292,6 @@ class TaskReading:
         )
 
     def speeds(self, words: frozenset[str], quantity: Quantity) -> list[Candidate]:
-        """Whole velocity vectors, or scalar ones, of the quantity."""
         return self.matches({quantity: 0.0}, words, Meaning.whole, Meaning.frame_score)
 
     def levels(self, words: frozenset[str]) -> list[Candidate]:

@@ -79,7 +79,6 @@ class Operand(Record):
         return self.model_copy(update={"code": form.format(self.code)})
 
     def turned(self, sign: int) -> Operand:
-        """Times 1 or −1."""
         return self.formed("-{}") if sign < 0 else self
 
 
@@ -112,19 +111,15 @@ class RewardTerm(Record):
         return self.model_copy(update={"numbers": {**self.numbers, number: value}})
 
     def gated(self, gate: str | None) -> RewardTerm:
-        """The term with another gate or none."""
         return self.model_copy(update={"gate": gate})
 
     def constant(self, number: str) -> str:
-        """Name of a number in the source."""
         return f"{self.name}_{number}".upper()
 
     def says(self) -> str:
-        """What it rewards."""
         return FORMS[self.kind][0].format_map(self.marks())
 
     def marks(self) -> dict[str, str]:
-        """Code for the names in its form."""
         marks = {number: self.constant(number) for number in self.numbers}
         if not self.operands:
             return marks

@@ -63,7 +63,6 @@ class Engine:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def close(self) -> None:
-        """Close the connections."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.client.close()
 

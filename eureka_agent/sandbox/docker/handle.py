@@ -84,11 +84,9 @@ class DockerHandle:
 
     @property
     def returncode(self) -> int | None:
-        """See `WorkerHandle`."""
         return None if self._ending is None else self._ending.returncode
 
     async def write(self, data: bytes) -> None:
-        """See `WorkerHandle`."""
         assert self._writer is not None
         if self._writer.is_closing() or self._ended_output:
             raise ConnectionResetError("the worker has ended")
@@ -98,7 +96,6 @@ class DockerHandle:
             raise ConnectionResetError("the worker has ended")
 
     async def read(self, most: int) -> bytes:
-        """See `WorkerHandle`."""
         if self._discards:
             return b""
         if not self._unread and not (self._ended_output and self._output.empty()):
@@ -107,13 +104,11 @@ class DockerHandle:
         return data
 
     async def wait(self) -> int:
-        """See `WorkerHandle`."""
         await self._over.wait()
         assert self._ending is not None
         return self._ending.returncode
 
     def last_words(self) -> str:
-        """See `WorkerHandle`."""
         words = [self._words.text()]
         if self._ending is not None:
             words.append(self._ending.words)
@@ -132,7 +127,6 @@ class DockerHandle:
             self._output.get_nowait()
 
     async def finish(self) -> None:
-        """Close the socket."""
         tasks = {task for task in (self._pump, self._killing) if task is not None}
         for task in tasks:
             task.cancel()

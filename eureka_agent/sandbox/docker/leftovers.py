@@ -24,7 +24,6 @@ _OTHERS_SECONDS = 10.0
 
 
 def container_labels() -> dict[str, str]:
-    """Labels for a container of this process."""
     return {LABEL: CONTAINER_KIND, DRIVER_LABEL: json.dumps(this_driver(), sort_keys=True)}
 
 

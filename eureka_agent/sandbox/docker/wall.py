@@ -95,14 +95,12 @@ class DockerWall:
         return handle
 
     async def check(self) -> None:
-        """See `Served.check`."""
         await self._engine.run(self._engine.client.ping)
         for name in list(self._lost):
             await self._engine.run(remove_container, self._engine, name)
             self._forget(name)
 
     async def kill(self, handle: WorkerHandle) -> None:
-        """See `Wall.kill`."""
         assert isinstance(handle, DockerHandle)
         await self._end(handle)
         await handle.finish()
