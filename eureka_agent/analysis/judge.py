@@ -14,9 +14,8 @@ from eureka_agent.llm.interface import (
     LanguageModelError,
     Role,
 )
-from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render
-from eureka_agent.llm.spoken import ending_of, no_answer, spoken, why_no_answer
+from eureka_agent.llm.spoken import ending_of, no_answer, objects, spoken, why_no_answer
 from eureka_agent.records import Message, TaskDescription
 from eureka_agent.text import clipped, one_line, printable
 

@@ -18,9 +18,8 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.feedback_records import LONGEST_WORDS, Given, Measure, Reading, Wish
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, Role
-from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import no_answer, spoken
+from eureka_agent.llm.spoken import no_answer, objects, spoken
 from eureka_agent.records import Attempt, TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import clipped, printable

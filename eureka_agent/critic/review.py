@@ -13,9 +13,8 @@ from eureka_agent import syntax
 from eureka_agent.critic.parse import finding, parse
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
-from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import spoken, why_no_answer
+from eureka_agent.llm.spoken import objects, spoken, why_no_answer
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings

@@ -12,9 +12,8 @@ from typing import Any
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
-from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import ending_of, spoken, why_no_answer
+from eureka_agent.llm.spoken import ending_of, objects, spoken, why_no_answer
 from eureka_agent.parameters import values_text
 from eureka_agent.randomisation_records import (
     CurriculumStage,

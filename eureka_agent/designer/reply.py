@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from eureka_agent import syntax
 from eureka_agent.critic.allow_list import names_bound, names_used
 from eureka_agent.designer.source_tools import ENTRY_POINT
-from eureka_agent.llm.markdown import Block, joined_prose, split
-from eureka_agent.llm.spoken import spoken
+from eureka_agent.llm.spoken import Block, joined_prose, split, spoken
 from eureka_agent.text import clipped, printable
 
 LONGEST_REASONING = 10_000

@@ -15,10 +15,9 @@ from eureka_agent.errors import WorkerDiedError
 from eureka_agent.fleet.devices import Device
 from eureka_agent.fleet.jobs import Population, TrainingJob, TrainingResult
 from eureka_agent.records import CurvePoint, Outcome
-from eureka_agent.sandbox.client import WorkerClient
+from eureka_agent.sandbox.client import WorkerClient, raised_by, stuck
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
 from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.sandbox.worker_faults import raised_by, stuck
 
 MOST_POLICIES = 100
 _ITERATION_SHARE = 0.7

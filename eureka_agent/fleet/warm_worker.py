@@ -23,10 +23,10 @@ from eureka_agent.sandbox.client import (
     absolute_reference,
     built_in_folder,
     environment_folder,
+    raised_by,
 )
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_picture, check_trajectories, check_video
 from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.sandbox.worker_faults import raised_by
 
 AnsweredCommand = (
     commands.DryRun

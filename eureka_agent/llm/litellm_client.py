@@ -24,8 +24,7 @@ from eureka_agent.llm.access import (
     shown_address,
     usable_address,
 )
-from eureka_agent.llm.bounded_http import bound_clients, requests_bounded
-from eureka_agent.llm.clients import ServedModel
+from eureka_agent.llm.clients import ServedModel, bound_clients, requests_bounded
 from eureka_agent.llm.failures import (
     PASSING_STATUSES,
     RequestFailedError,

@@ -1,4 +1,4 @@
-"""The driver's client of one worker: commands, events, files and the end of the process."""
+"""The driver's client of one worker: commands, events, files, faults and the end of the process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import shlex
 import shutil
 import tempfile
 import time
@@ -13,26 +14,217 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.safe_files import read_plain
-from eureka_agent.boundary.bounds import MAX_FILE_BYTES, FileHeader
+from eureka_agent.boundary.bounds import (
+    LONGEST_FAULT,
+    LONGEST_FINDING,
+    LONGEST_HINT,
+    MAX_FILE_BYTES,
+    MAX_LINE_BYTES,
+    FileHeader,
+)
 from eureka_agent.boundary.commands import Command, Open, Prepare, Shutdown
-from eureka_agent.boundary.events import Evaluated, Event, Fault, Opened, Prepared
+from eureka_agent.boundary.events import EVENT, Evaluated, Event, Fault, Opened, Prepared
 from eureka_agent.environment_files import ENVIRONMENT_FILE, source_folders
 from eureka_agent.errors import (
+    EnvironmentFaultError,
     EurekaError,
+    GpuLostError,
     WorkerDiedError,
     WorkerLostError,
     signal_name,
     system_reason,
 )
+from eureka_agent.invocation import command
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.event_reader import EXIT_SECONDS, EventReader
-from eureka_agent.sandbox.inbox import Inbox
+from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
 from eureka_agent.sandbox.wall import LOST, Elsewhere, Limits, Wall, WorkerHandle
-from eureka_agent.sandbox.worker_faults import raised_by
-from eureka_agent.text import plain_text
+from eureka_agent.settings import validation_fault
+from eureka_agent.text import plain_line, plain_text
+
+
+def raised_by(
+    fault: Fault, otherwise: type[EurekaError], environment: str, opening: bool = False
+) -> EurekaError:
+    """The error for a worker's fault: GpuLostError, EnvironmentFaultError where no reward is to
+    blame, else `otherwise`. `environment`: its name for the user; `opening`: there is no reward
+    yet."""
+    if fault.gpu:
+        hint = "`nvidia-smi` and `dmesg` tell why; the same command goes on where it was"
+        return GpuLostError(plain_line(fault.message, LONGEST_FAULT), hint)
+    if fault.environment:
+        return _environment_fault(fault.message, fault.hint, environment, opening)
+    return otherwise(fault.message.strip() or "the worker gave no reason", fault.hint)
+
+
+def stuck(last_words: str, timeout_s: float, environment: str) -> EnvironmentFaultError | None:
+    """The error for a worker that hangs in a call of the environment; else None."""
+    _, found, stack = plain_text(last_words).rpartition("Timeout (")
+    calls = [line.strip() for line in stack.splitlines() if line.startswith("  File ")]
+    if not found or not calls:
+        return None
+    message = f"it gave no sign of life for {timeout_s:g} s and was killed, in {calls[0]}"
+    hint = (
+        "look for a call into a library that does not end; an environment that is only slow needs a"
+        " larger --training-timeout"
+    )
+    return _environment_fault(message, hint, environment, opening=False)
+
+
+def _environment_fault(
+    message: str, hint: str, environment: str, opening: bool
+) -> EnvironmentFaultError:
+    whose = (
+        "the environment fails before any reward is called"
+        if opening
+        else "the environment is at fault, no reward is"
+    )
+    check = command(shlex.join(["envs", "--check", environment]))
+    return EnvironmentFaultError(
+        f"{whose}: {plain_line(message, LONGEST_FAULT)}",
+        f"{plain_line(hint, LONGEST_HINT)}; `{check}` looks for such faults; then start a new run",
+    )
+
+
+# ── events of a worker ────────────────────────────────────────────────────────────────────────────
+
+
+EXIT_SECONDS = 2.0
+"""Time that a worker gets to exit before it is killed."""
+_QUEUED_EVENTS = 1024
+_QUEUED_BYTES = MAX_LINE_BYTES
+"""Bound of the queued events' lines; a longer line waits alone. Parsed events take many times as
+much memory."""
+_READ_BYTES = 1 << 18
+_MOST_FAULTS = 100
+
+
+class _ProtocolViolationError(Exception):
+    """A line of a worker that is no event."""
+
+
+class EventReader:
+    """Reads until the worker's stream ends or breaks the protocol, then kills the worker."""
+
+    def __init__(self, wall: Wall, handle: WorkerHandle, inbox: Inbox) -> None:
+        """Starts to read at once."""
+        self.violation = ""
+        """The worker's breach of the protocol, or empty."""
+        self.failure: EurekaError | None = None
+        """Error of the driver that ended the reading, such as a full disk."""
+        self._wall = wall
+        self._handle = handle
+        self._inbox = inbox
+        self._unread = bytearray()
+        self._events: asyncio.Queue[tuple[Event, int] | None] = asyncio.Queue(_QUEUED_EVENTS)
+        """Events, each with the length of its line; None is the end."""
+        self._queued_bytes = 0
+        self._taken = asyncio.Event()
+        """Set when an event was taken from the queue."""
+        self._task = asyncio.create_task(self._read())
+
+    @property
+    def done(self) -> bool:
+        return self._task.done()
+
+    async def next_event(self, timeout_s: float) -> Event | None:
+        """The next event, or None at the end. Raises TimeoutError."""
+        # up to Python 3.11 wait_for swallows a cancellation that comes together with an event
+        async with asyncio.timeout(timeout_s):
+            entry = await self._events.get()
+        if entry is None:
+            self._events.put_nowait(None)  # for the next call
+            return None
+        event, size = entry
+        self._queued_bytes -= size
+        self._taken.set()
+        return event
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def _read(self) -> None:
+        try:
+            try:
+                while (line := await self._next_line()) is not None:
+                    event = _parsed(line)
+                    if isinstance(event, FileHeader):
+                        await self._inbox.receive(event, self._read_some)
+                    else:
+                        await self._put(event, len(line))
+            except _ProtocolViolationError as error:
+                self.violation = str(error)
+            except WorkerFileError as error:
+                self.violation = error.message
+            except EurekaError as error:  # a full disk
+                self.failure = error
+            if not self.violation and self.failure is None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(EXIT_SECONDS):
+                        await self._handle.wait()
+            await self._wall.kill(self._handle)  # with the processes that it started
+        finally:
+            self._mark_end()
+
+    async def _put(self, event: Event, size: int) -> None:
+        while self._queued_bytes and self._queued_bytes + size > _QUEUED_BYTES:
+            self._taken.clear()
+            await self._taken.wait()
+        self._queued_bytes += size
+        await self._events.put((event, size))
+
+    async def _next_line(self) -> bytes | None:
+        """The next line without its line end, or None at the end of the stream."""
+        searched = 0
+        while (end := self._unread.find(b"\n", searched)) < 0:
+            searched = len(self._unread)
+            if searched > MAX_LINE_BYTES:
+                raise _ProtocolViolationError("an event is too long")
+            part = await self._handle.read(_READ_BYTES)
+            if not part:
+                return None
+            self._unread += part
+        if end > MAX_LINE_BYTES:
+            raise _ProtocolViolationError("an event is too long")
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
+        return line
+
+    async def _read_some(self, most: int) -> bytes:
+        """The next bytes, at most `most`; empty at the end of the stream."""
+        if not self._unread:
+            self._unread += await self._handle.read(_READ_BYTES)
+        part = bytes(self._unread[:most])
+        del self._unread[:most]
+        return part
+
+    def _mark_end(self) -> None:
+        """Put the end into the queue, in place of an event if the queue is full."""
+        while True:
+            try:
+                self._events.put_nowait(None)
+                return
+            except asyncio.QueueFull:
+                self._events.get_nowait()
+
+
+def _parsed(line: bytes) -> Event:
+    try:
+        return EVENT.validate_json(line)
+    except ValidationError as error:
+        fault = f"not an event: {line[:80]!r}"
+        if error.error_count() < _MOST_FAULTS:  # else they would take gigabytes
+            fault += f"; {plain_line(validation_fault(error), LONGEST_FINDING)}"
+        raise _ProtocolViolationError(fault) from None
+
+
+# ── the worker's client ───────────────────────────────────────────────────────────────────────────
+
 
 START_SECONDS = 300.0
 """Timeout for importing libraries and opening an environment, or for preparing trainings. A cold

@@ -19,8 +19,8 @@ from eureka_agent.errors import EnvironmentFaultError, WorkerFaultError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem
+from eureka_agent.sandbox.client import raised_by
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.worker_faults import raised_by
 from eureka_agent.settings import TrainingSettings
 
 SETTINGS = TrainingSettings(

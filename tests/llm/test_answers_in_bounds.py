@@ -14,7 +14,7 @@ import pytest
 from model_access import LITELLM, REQUEST, WIRES, At, Wire, refused_by
 from model_server import Asked, Endless, ModelServer, Raw, Reply, Trickle, _rendered
 
-from eureka_agent.llm.bounded_http import LONGEST_BODY_BYTES, requests_bounded
+from eureka_agent.llm.clients import LONGEST_BODY_BYTES, requests_bounded
 from eureka_agent.llm.failures import RequestFailedError
 from eureka_agent.llm.litellm_client import imported_litellm
 from eureka_agent.llm.replies import tokens

@@ -27,9 +27,8 @@ from eureka_agent.sandbox.docker.container import (
     mount_sources,
 )
 from eureka_agent.sandbox.docker.engine import _check, connect
-from eureka_agent.sandbox.docker.handle import ending_of
 from eureka_agent.sandbox.docker.markers import Marker, dead_markers, is_gone, this_driver
-from eureka_agent.sandbox.docker.wall import _check_python
+from eureka_agent.sandbox.docker.wall import _check_python, ending_of
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.sandbox.worker_environment import ReadableFiles, check_readable, readable_files
 
