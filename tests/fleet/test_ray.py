@@ -23,7 +23,7 @@ from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
 
 SEARCH = (
     *("search", "--env", "cartpole", "--iterations", "1", "--samples", "4", "--confirm", "1"),
-    *("--env-steps", "200000", "--snapshot-interval", "0.5", "--schedule", "generations"),
+    *("--env-steps", "80000", "--snapshot-interval", "0.5", "--schedule", "generations"),
     *("--no-baselines", "--finalists", "1", "--final-seeds", "1", "--evaluation-episodes", "4"),
     *("--scoring-episodes", "4", "--no-video", "--sandbox", "process", "--slots", "2"),
 )

@@ -36,7 +36,7 @@ SETTINGS = TrainingSettings(
     minibatches=2,
     checkpoints=4,
 )
-LONG = SETTINGS.model_copy(update={"env_steps": 8 * SETTINGS.env_steps})
+LONG = SETTINGS.model_copy(update={"env_steps": 4 * SETTINGS.env_steps})
 """Long enough to be still under way when a test that has seen a third of `SETTINGS` has it
 saved."""
 REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"

