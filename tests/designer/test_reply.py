@@ -11,33 +11,10 @@ from eureka_agent.designer.reply import parse_reply
 FUNCTION = "def compute_reward(height):\n    return height, {'height': height}"
 
 
-def test_prose_then_one_block() -> None:
-    reply = parse_reply(f"Height is what counts.\n\n```python\nimport torch\n\n{FUNCTION}\n```\n")
-    assert reply.source == f"import torch\n\n{FUNCTION}\n"
-    assert reply.reasoning == "Height is what counts."
-
-
 def test_a_block_that_was_cut_off_is_kept_for_the_critic() -> None:
     assert parse_reply(
         "Here:\n```python\ndef compute_reward(height):\n    return height, {'hei"
     ).source.endswith("{'hei\n")
-
-
-def test_an_indented_block_in_a_list_and_windows_line_ends() -> None:
-    indented = "\n".join(f"   {line}" for line in FUNCTION.splitlines())
-    assert (
-        parse_reply(f"1. Here:\n\n   ```python\n{indented}\n   ```\n".replace("\n", "\r\n")).source
-        == FUNCTION + "\n"
-    )
-
-
-def test_code_without_a_fence() -> None:
-    reply = parse_reply(
-        f"Sure, from what I see this works.\n\nimport torch\n\n{FUNCTION}\n\nIt rewards height, I"
-        " hope."
-    )
-    assert reply.source == f"import torch\n\n{FUNCTION}\n"
-    assert reply.reasoning == "Sure, from what I see this works.\n\nIt rewards height, I hope."
 
 
 @pytest.mark.parametrize(
@@ -70,17 +47,6 @@ def test_a_revised_version_with_a_fault_is_still_the_answer() -> None:
     typo = "def compute_reward(height):\n    return height, {'height': height"
     reply = parse_reply(f"A draft:\n```python\n{FUNCTION}\n```\nBetter:\n```python\n{typo}\n```\n")
     assert reply.source == typo + "\n", "what the model settled on goes to the critic"
-
-
-def test_a_comment_with_dots_does_not_make_an_excerpt() -> None:
-    better = (
-        "def compute_reward(height):\n    x = height[..., 0]  # x, y, ... of it\n    return x,"
-        " {'x': x}"
-    )
-    assert (
-        parse_reply(f"```python\n{FUNCTION}\n```\nBetter:\n```python\n{better}\n```").source
-        == better + "\n"
-    )
 
 
 def test_helpers_after_the_function_and_helpers_of_helpers_are_joined() -> None:

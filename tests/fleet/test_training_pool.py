@@ -68,17 +68,6 @@ def fitness_of(result: TrainingResult) -> tuple[float | None, ...]:
     return tuple(point.fitness for point in result.points)
 
 
-async def test_a_training_gives_points_an_outcome_and_a_policy(alone: TrainingResult) -> None:
-    assert alone.failure_code == ""
-    assert alone.outcome is not None
-    assert alone.outcome.env_steps == 1280
-    assert [point.env_steps for point in alone.points] == [128 * (i + 1) for i in range(10)]
-    assert alone.policy is not None
-    assert alone.policy.stat().st_size > 100
-    assert alone.retries == 0
-    assert alone.timers["physics"] > 0
-
-
 @pytest.mark.slow
 async def test_a_worker_that_stands_still_is_replaced(
     tmp_path: Path, alone: TrainingResult, processes_of: Processes, workers_of: Processes
@@ -151,28 +140,6 @@ async def test_more_jobs_than_slots_go_by_priority_and_then_by_order(
     assert set(ended[:2]) == {"a", "b"}
     assert set(ended[2:4]) == {"urgent", "c"}
     assert ended[4] == "d"
-
-
-async def test_jobs_are_spread_over_the_workers_before_any_takes_two(
-    tmp_path: Path, good_reward: str, workers_of: Callable[[Path], list[int]]
-) -> None:
-    pool = make_pool(tmp_path, slots=4, workers=2)
-    workers_seen: set[int] = set()
-
-    async def train(job: str) -> TrainingResult:
-        result = await pool.train(job, given_reward(good_reward), 0)
-        workers_seen.update(workers_of(tmp_path))
-        return result
-
-    try:
-        (only,) = await asyncio.gather(train("only"))
-        assert len(workers_seen) == 1
-        first, second, third = await asyncio.gather(train("first"), train("second"), train("third"))
-    finally:
-        await pool.close()
-    assert len(workers_seen) == 2
-    # in one worker or the other, with a neighbour or without: the same training
-    assert fitness_of(only) == fitness_of(first) == fitness_of(second) == fitness_of(third)
 
 
 async def test_a_training_whose_worker_dies_before_it_is_sent_begins_in_the_next(

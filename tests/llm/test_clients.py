@@ -144,12 +144,6 @@ async def test_a_wait_that_is_too_long_is_said_and_not_waited(
     assert (len(at.server.requests), at.waits.seconds) == (1, [])
 
 
-async def test_jitter_lengthens_a_wait_and_never_shortens_it(at: At) -> None:
-    at.server.answers = [HttpFailure(429, retry_after="10"), HttpFailure(500), "ok"]
-    await at.open(random=1.0).complete(REQUEST)
-    assert at.waits.seconds == [11, 12]  # a tenth more than asked; 1.5 times the mean of 8 s
-
-
 @with_litellm
 @pytest.mark.parametrize(
     "failure",
@@ -310,7 +304,7 @@ async def test_a_cancellation_ends_at_once_what_waits(
 
 
 @with_litellm
-@pytest.mark.parametrize("exempt", ["", "example.com"])
+@pytest.mark.parametrize("exempt", ["example.com"])
 async def test_no_proxy_stands_between_us_and_this_machine(
     at: At, monkeypatch: pytest.MonkeyPatch, exempt: str
 ) -> None:

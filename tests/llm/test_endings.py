@@ -158,22 +158,6 @@ async def test_the_words_of_a_refusal_are_its_text(
 
 
 @pytest.mark.parametrize(
-    ("reply", "finish", "why"),
-    [
-        ("<think>a draft, and</think>\n", "stop", "reasoning alone"),
-        ("<think>a draft, and", "length", "--reply-tokens"),
-        ("Which joint do you mean?", "stop", "holds no `compute_reward`"),
-        ("Let me call it.", "tool_calls", "called a tool"),
-    ],
-)
-async def test_thoughts_within_the_text_are_no_answer(
-    model_server: ModelServer, waits: Waits, reply: str, finish: str, why: str
-) -> None:
-    read_reply = await read(model_server, waits, "chat", chat(finish, content=reply))
-    assert why in why_no_answer(as_stored(read_reply), "`compute_reward`")[0]
-
-
-@pytest.mark.parametrize(
     ("wire", "body", "count"),
     [
         ("chat", chat("stop", content="a"), 0),

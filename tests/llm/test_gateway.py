@@ -93,17 +93,6 @@ async def test_who_goes_away_still_has_the_reply_stored() -> None:
     assert len(model.requests) == 1
 
 
-async def test_replies_that_do_not_come_are_given_up() -> None:
-    model = ScriptedModel(held=True)
-    shared = gateway(DictionaryStore())
-    asking = asyncio.create_task(shared.ask(model, REQUEST))
-    await until(1, model)
-    await shared.finish(0.01)
-    await until(0, model)
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-
-
 async def test_a_failure_is_told_stored_nowhere_and_may_be_tried_again() -> None:
     class Failing:
         name = "openai/tiny"

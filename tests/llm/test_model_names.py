@@ -3,9 +3,6 @@ when."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 from model_access import Patient, Waits
 from model_server import ModelServer
@@ -116,27 +113,3 @@ async def test_a_password_in_an_address_is_not_shown(
         await Patient(model, waits.access(None)).complete(REQUEST)
     assert f"127.0.0.1:{model_server.port}" in failed.value.message
     assert "hidden" not in f"{refused.value} {failed.value}"
-
-
-@pytest.mark.parametrize(
-    ("script", "imported"),
-    [
-        ("import eureka_agent.designer.llm_designer", []),
-        (
-            "from eureka_agent.llm.clients import language_model; language_model('openai/a')",
-            ["openai"],
-        ),
-    ],
-)
-def test_an_sdk_is_imported_only_when_it_is_asked_for(script: str, imported: list[str]) -> None:
-    modules = (
-        "import eureka_agent.llm.gateway, eureka_agent.llm.prices, eureka_agent.llm.litellm_client"
-    )
-    script = (
-        f"import sys; {modules}; {script}; print([m for m in ('openai', 'anthropic', 'litellm') if"
-        " m in sys.modules])"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", script], check=True, capture_output=True, text=True
-    )
-    assert done.stdout.strip() == str(imported)

@@ -217,19 +217,3 @@ async def test_a_stop_ends_requests_that_wait_and_another_one_tries(
     clock.runs.set()
     assert (await second).reply == "a reply"
     await search.gateway.finish()
-
-
-async def test_a_request_that_alone_fails_gives_up_though_others_are_answered(
-    search: Search, model_server: ModelServer, clock: Clock
-) -> None:
-    model_server.answers = lambda asked: BUSY if "poison" in asked.prompt else "a reply"
-    poison = replace(REQUEST, messages=(ChatMessage("user", "poison"),))
-    doomed = asyncio.create_task(search.gateway.ask(search.model, poison))
-    sample = 0
-    async with asyncio.timeout(20):
-        while not doomed.done():  # each reply ends the outage that the other one began
-            sample += 1
-            await search.gateway.ask(search.model, replace(REQUEST, sample=sample))
-    with pytest.raises(LanguageModelError, match="HTTP 503"):
-        doomed.result()
-    assert 1600 <= clock.now < 1700

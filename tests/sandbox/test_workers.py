@@ -218,21 +218,6 @@ async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_
     assert cancelled > 0
 
 
-async def test_a_close_that_is_cancelled_is_over_when_it_says_so(tmp_path: Path) -> None:
-    """This happens when a pool is closed and one of its workers already is."""
-    for turns in range(8):  # of the event loop, between the close and the cancellation
-        client = await WorkerClient.start(ScriptWall("input()"), tmp_path)
-        await client.kill()
-        closing = asyncio.create_task(client.close())
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        closing.cancel()
-        await asyncio.wait({closing})
-        if turns:  # before its first turn nothing has begun
-            assert list(tmp_path.iterdir()) == []
-        await client.close()
-
-
 async def test_a_worker_that_is_gone_is_not_killed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -251,19 +251,6 @@ def test_a_marker_is_dead_when_its_process_is(
     assert sorted(file.parent.iterdir()) == sorted([file, file.parent / "half.json"])
 
 
-def test_a_command_looks_for_the_killed_without_the_docker_package(tmp_path: Path) -> None:
-    script = (
-        "import sys\nsys.argv = ['eureka', '--version']\nfrom eureka_agent.cli.main import"
-        " main\ntry:\n    main()\nexcept SystemExit:\n    pass\nprint([name for name in ('docker',"
-        " 'requests', 'asyncio', 'torch') if name in sys.modules])"
-    )
-    variables = os.environ | {"XDG_CACHE_HOME": str(tmp_path)}
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, env=variables, timeout=60
-    )
-    assert result.stdout.splitlines()[-1] == "[]"
-
-
 def test_files_that_a_worker_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = Path(eureka_agent.__file__).parent
     modules, environment = tmp_path / "modules", tmp_path / "modules" / "environment"
