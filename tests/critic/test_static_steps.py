@@ -273,71 +273,36 @@ def test_the_allow_list_lets_annotations_and_no_grad_be() -> None:
     assert check_allow_list(ast.parse(source)) == []
 
 
+def of(arguments: str, total: str = "actions") -> str:
+    return f"def compute_reward({arguments}):\n    return {total}, {{}}\n"
+
+
 @pytest.mark.parametrize(
-    ("source", "code", "severity", "said"),
+    ("source", "code", "said"),
     [
-        (
-            "def f():\n    def compute_reward(actions):\n        return actions, {}",
-            "C301",
-            "error",
-            "top level",
-        ),
-        ("x = 1", "C301", "error", "define `compute_reward"),
-        (
-            (
-                "def compute_reward(actions):\n    return actions, {}\ndef"
-                " compute_reward(actions):\n    return actions, {}"
-            ),
-            "C302",
-            "error",
-            "line 3",
-        ),
-        (
-            "def compute_reward(torso_velocty):\n    return torso_velocty, {}",
-            "C303",
-            "error",
-            "did you mean 'torso_velocity'?",
-        ),
-        (
-            "def compute_reward(distance_run):\n    return distance_run, {}",
-            "C304",
-            "error",
-            "private",
-        ),
-        (
-            "def compute_reward(actions, weight=None):\n    return actions * weight, {}",
-            "C305",
-            "error",
-            "'weight'",
-        ),
-        ("def compute_reward(actions, *rest):\n    return actions, {}", "C305", "error", "'rest'"),
-        ("def compute_reward():\n    return 1, {}", "C306", "error", "no variable"),
-        (
-            "def compute_reward(actions, torso_velocity):\n    return actions, {}",
-            "C307",
-            "warning",
-            "'torso_velocity'",
-        ),
+        ("def f():\n    " + of("actions").replace("\n ", "\n     "), "C301", "top level"),
+        ("x = 1", "C301", "define `compute_reward"),
+        (of("actions") + of("actions"), "C302", "line 3"),
+        (of("torso_velocty", "torso_velocty"), "C303", "did you mean 'torso_velocity'?"),
+        (of("distance_run", "distance_run"), "C304", "private"),
+        (of("previous_distance_run", "previous_distance_run"), "C304", "private"),
+        (of("actions, weight=None", "actions * weight"), "C305", "'weight'"),
+        (of("actions, *rest"), "C305", "'rest'"),
+        (of("", "1"), "C306", "no variable"),
+        (of("actions, torso_velocity"), "C307", "'torso_velocity'"),
     ],
 )
-def test_the_contract_is_read_off_the_source(
-    source: str, code: str, severity: str, said: str
-) -> None:
+def test_the_contract_is_read_off_the_source(source: str, code: str, said: str) -> None:
     found = [item for item in check_contract(ast.parse(source), DESCRIPTION) if item.code == code]
     assert found
-    assert found[0].severity == severity
+    assert found[0].severity == ("warning" if code == "C307" else "error")
     assert said in f"{found[0].message} | {found[0].hint}"
 
 
 @pytest.mark.parametrize(
     ("body", "name", "line", "hint"),
     [
-        (
-            "return torso_velocity[:, 0] + actions, {}",
-            "torso_velocity",
-            2,
-            "name it as an argument",
-        ),
+        ("return torso_velocity + actions, {}", "torso_velocity", 2, "name it as an"),
         ("speed = actions\n    return sped, {}", "sped", 3, "did you mean 'speed'?"),
         ("return np.tanh(actions), {}", "np", 2, "torch function of the same name"),
         ("return distance_run + actions, {}", "distance_run", 2, "define it"),
@@ -354,7 +319,7 @@ def test_a_name_that_nothing_defines_is_found_at_its_first_use(
 
 
 def test_a_trusted_reward_may_read_private_variables() -> None:
-    tree = ast.parse("def compute_reward(distance_run):\n    return distance_run, {}")
+    tree = ast.parse(of("distance_run", "distance_run"))
     assert check_contract(tree, DESCRIPTION, trusted=True) == []
 
 

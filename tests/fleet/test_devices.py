@@ -265,13 +265,3 @@ async def test_a_killed_workers_successor_takes_its_core_and_its_jobs(
     assert len(retried) == 1
     assert sorted(result.retries for result in results) == [0, 1]
     assert results[0].points == results[1].points  # the same reward and seed, interrupted or not
-
-
-def test_searches_share_a_fleet_after_their_cluster_has_lost_a_node() -> None:
-    before, after = (
-        Hardware(("cpu",), cluster="the Ray cluster at a", cluster_places=places)
-        for places in (4, 2)
-    )
-    assert {before: "fleet"}[after] == "fleet"
-    assert after.places == 2
-    assert Hardware(("cpu",)) != after

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from model_access import REQUEST, WIRES, Patient, Waits
+from model_access import REQUEST, WIRES, Waits
 from model_server import ModelServer, Raw
 
 from eureka_agent.llm.interface import Completion, FinishReason
@@ -15,7 +15,6 @@ from eureka_agent.records import Message
 
 CODE = "```python\ndef compute_reward(x):\n    return x, {}\n```"
 THOUGHT = f"I think.\n\n{CODE}"
-CALL = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
 USAGE = {"prompt_tokens": 900, "completion_tokens": 2000, "total_tokens": 2900}
 STOP, CUT_OFF, REFUSED = FinishReason.STOP, FinishReason.CUT_OFF, FinishReason.REFUSED
 TOOL_CALL, ALONE = FinishReason.TOOL_CALL, FinishReason.REASONING_ALONE
@@ -93,12 +92,8 @@ WORDS = {
 }
 
 
-async def read(
-    server: ModelServer, waits: Waits, wire: str, body: dict[str, Any], model: str = ""
-) -> Completion:
+async def read(server: ModelServer, waits: Waits, wire: str, body: dict[str, Any]) -> Completion:
     server.answers = [Raw(json.dumps(body).encode())]
-    if model:
-        return await Patient(model, waits.access(server.base_url)).complete(REQUEST)
     return await WIRES[wire].open(server, waits).complete(REQUEST)
 
 
@@ -125,21 +120,6 @@ async def test_a_reply_without_text_says_why_and_keeps_the_reasoning(
     assert (reply.text.strip(), reply.finish_reason, reply.reasoning) == ("", ending, reasoning)
     assert WORDS[ending] in why_no_answer(as_stored(reply))[0]
     assert len(model_server.requests) == 1
-
-
-@pytest.mark.parametrize(
-    ("body", "ending"),
-    [
-        (chat("stop", content=None, reasoning_content=THOUGHT), ALONE),
-        (chat("tool_calls", content=None, tool_calls=[CALL]), TOOL_CALL),
-    ],
-)
-async def test_litellm_passes_it_on(
-    model_server: ModelServer, waits: Waits, body: dict[str, Any], ending: FinishReason
-) -> None:
-    reply = await read(model_server, waits, "chat", body, "hosted_vllm/tiny")
-    assert (reply.text, reply.finish_reason) == ("", ending)
-    assert reply.reasoning == ("" if ending is TOOL_CALL else THOUGHT)
 
 
 @pytest.mark.parametrize(

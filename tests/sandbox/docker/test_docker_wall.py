@@ -217,16 +217,6 @@ async def test_a_flood_of_errors_ends_the_worker(run_script: Run, all_output: Ou
     assert len(words) < KEPT_BYTES + 200
 
 
-async def test_output_that_nobody_reads_makes_the_worker_wait(run_script: Run) -> None:
-    handle, wall = await run_script("import os\nwhile True:\n    os.write(1, b'spam ' * 10000)")
-    await asyncio.sleep(1.0)
-    assert handle.returncode is None
-    assert handle._output.qsize() <= 32
-    async with asyncio.timeout(20):
-        await wall.kill(handle)
-    assert handle.returncode == -signal.SIGKILL
-
-
 async def test_kill_of_a_worker_that_ignores_everything(run_script: Run, engine: Engine) -> None:
     script = (
         "import os, signal, time\nfor number in range(1, 65):\n    try:\n       "
