@@ -361,7 +361,6 @@ FINDINGS: tuple[Callable[[Evidence], list[DiagnosisFinding]], ...] = (
     dead_components,
     still_improving,
 )
-"""All findings in order of relevance."""
 
 
 def all_findings(evidence: Evidence) -> tuple[DiagnosisFinding, ...]:

@@ -23,7 +23,6 @@ _SYNTAX = frozenset(
     Not Invert UAdd USub Add Sub Mult Div FloorDiv Mod Pow MatMult BitAnd BitOr BitXor LShift
     RShift Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn Load Store Del""".split()  # noqa: SIM905
 )
-"""Names of the allowed nodes of a syntax tree."""
 _CLASSES = frozenset(("torch.Tensor", "typing.Union"))
 """The class whose constructor may leave memory as it was, and what gives it back."""
 _SETS = frozenset(("set", "frozenset"))

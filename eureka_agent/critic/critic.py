@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from eureka_agent.fleet.dry_runner import DryRunner
 
 REVIEW = "review"
-"""The name of the step that a model makes."""
 DOUBTS = ("C307", "D313", "D315")
 """Warnings of a reward that may not say what its author meant: an unused argument, a total that
 does not move, terms that do not make up the total. A component that does not move is none, since it

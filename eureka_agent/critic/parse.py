@@ -11,7 +11,6 @@ from eureka_agent import syntax
 from eureka_agent.records import Finding
 
 EMPTY, NO_PYTHON = "P101", "P103"
-"""Codes of the findings on an empty source and on one that is no Python."""
 MAX_SOURCE_CHARACTERS = 50_000
 MAX_NODES = 20_000
 """Most nodes of the syntax tree, several times those of a long hand-written source. `a<a<a` has one

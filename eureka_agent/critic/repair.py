@@ -17,7 +17,6 @@ from eureka_agent.records import Finding, TaskDescription
 
 _NUMBERS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "Inf": "math.inf", "nan": "math.nan"}
 _FUNCTIONS = re.compile("acos|asin|atan2?|cosh?|erf|exp|expm1|log(10|1p|2)?|pow|sinh?|sqrt|tanh?")
-"""Functions of torch for tensors and of math for numbers."""
 
 
 @dataclass(frozen=True)

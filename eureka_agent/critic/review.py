@@ -21,7 +21,6 @@ from eureka_agent.settings import SearchSettings
 from eureka_agent.text import one_line, printable
 
 EXPLOIT = "R702"
-"""Code of the finding for a way to cheat a reward."""
 MOST_EXPLOITS = 3
 LONGEST_SENTENCE = 300
 _SHORTEST_CODE = 4
@@ -49,9 +48,7 @@ class Contradiction:
     """A contradiction with the task in a reviewer's words."""
 
     term: str
-    """Quoted from the reward."""
     task: str
-    """Quoted from the task."""
     why: str
 
 

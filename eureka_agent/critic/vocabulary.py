@@ -20,7 +20,6 @@ def _words(text: str) -> frozenset[str]:
 ALWAYS_DEFINED = _words(
     "torch math Tensor Any Dict List Optional Sequence Tuple Union"
 ) | frozenset(HELPER_NAMES)
-"""Names that a reward has without an import."""
 
 _ELEMENTWISE = _words(
     """abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan

@@ -44,9 +44,7 @@ class DistributionRequest:
     reward: RewardSpecification
     prior: Prior
     known: tuple[RandomisedParameters, ...]
-    """Distributions that are there already."""
     count: int
-    """Number of further ones."""
 
 
 class DistributionWriter:

@@ -36,7 +36,6 @@ _EXPECTED = {
 _OBJECT_STARTS = re.compile(r"^[ \t]*(?=\{)", re.MULTILINE)
 _MOST_OBJECTS = 50
 _UNSEEN = ("Cc", "Cf", "Co", "Cs")
-"""Unicode categories of invisible characters."""
 _FORM = 'end with one JSON block: {"doc": "…", "unit": "…", "reduction": "sum", "success": null}'
 
 

@@ -34,13 +34,10 @@ class ParentSummary:
     fitness_per_seed: tuple[float, ...] = ()
     """Fitness of each of its trainings in the search; `fitness` is their mean."""
     analysis: str = ""
-    """The analyst's text on its training; empty without one."""
     exploits: tuple[str, ...] = ()
-    """Ways to cheat it by its reviewer, a sentence each."""
     episodes: int = 0
     """Number of episodes of a training's fitness; 0 if unknown."""
     order: EpisodeOrder | None = None
-    """Its order of the episodes that were recorded before it."""
     changes: tuple[str, ...] = ()
     """Descriptions of the difference from its parent, and of each child's difference, with the
     fitness before and after."""
@@ -85,17 +82,13 @@ class Told:
     measures: Mapping[int, Measured] = field(default_factory=dict)
     """Measures of wishes in the attempts, by the wish's number."""
     importance: tuple[Given, ...] = ()
-    """The last `Importance` of terms and the last one of metrics."""
     marks: tuple[Given, ...] = ()
-    """`Mark`s."""
     choices: int = 0
-    """Choices and comparisons that were made."""
     strengths: tuple[tuple[str, float, float], ...] = ()
     """Attempts with mean and deviation of their strength, strongest first."""
     by_choices: bool = False
     """True: strengths rank the attempts, in place of the fitness."""
     judged: tuple[tuple[str, float, float], ...] = ()
-    """Strengths by a model's comparisons, where these rank the attempts."""
 
     def __bool__(self) -> bool:
         return bool(self.wishes or self.importance or self.marks or self.choices)
@@ -143,17 +136,12 @@ class DesignRequest:
     rejections: tuple[Rejection, ...] = ()
     """Earlier rejected proposals, oldest first, without the one to be revised."""
     model: str = ""
-    """Model to answer; empty if there is only one."""
     settings: SearchSettings | None = None
-    """The run's settings; None: the task's own."""
     references: tuple[Score, ...] = ()
-    """Known scores of the baselines, for a prompt."""
     told: Told = Told()
-    """A person's feedback."""
     coverage: str = ""
     """Sentence on a lack of coverage, where the fitness cannot tell rewards apart; else empty."""
     given: RewardSpecification | None = None
-    """The person's reward, for `Operator.EDIT`."""
     drafts: tuple[Proposal, ...] = ()
     """For a revision: fresh drafts that were not taken, most promising first. They are no part of
     the prompt."""

@@ -41,7 +41,6 @@ class LanguageModelDesigner:
         self._first = models[0].name
         self._answered = False
         self._unanswered = 0
-        """Last replies in a row without a reward."""
         self._given_up: LanguageModelError | None = None
 
     async def propose(self, request: DesignRequest) -> Proposal:

@@ -20,7 +20,6 @@ from eureka_agent.text import clipped, printable
 LONGEST_REASONING = 10_000
 """Most characters of a proposal's reasoning. The whole reply is stored apart."""
 LONGEST_SOURCE = 50_000
-"""Most characters of a source, as for the critic."""
 _MOST_PARTS = 200
 """Most blocks of a reply and texts between them, from the last one."""
 _DEFINITION = re.compile(rf"^(?:async )?def\s+{ENTRY_POINT}\b", re.MULTILINE)
@@ -42,11 +41,9 @@ _DISCARDED = re.compile(
     r"|(?:first|wrong|bad|naive) (?:try|attempt|draft|version|one|idea)\b|before\s*(?:[(:*]|$))",
     re.IGNORECASE,
 )
-"""Begin of a line about a reward that the model has left behind."""
 _TAKEN_BACK = re.compile(
     r"\b(?:wait|oops|hmm|wrong|incorrect|mistaken?|corrected)\b|\breplace `", re.IGNORECASE
 )
-"""Words after a reward that take it back."""
 _PARTIAL = "the reply changes a part of its reward, and does not show the whole"
 
 
@@ -57,7 +54,6 @@ class Reply:
     source: str
     """Empty without a `compute_reward`, and where it is not sure which one is the answer."""
     reasoning: str
-    """The prose around the code."""
     problem: str = ""
     """The reason for an empty source, in words for the model."""
 

@@ -28,9 +28,7 @@ from eureka_agent.text import clipped, one_line
 
 ENTRY_POINT = FUNCTION_NAME
 LONGEST_COMPACT = 1_500
-"""Most characters of a compact source."""
 MOST_DIFFERENCES = 8
-"""Most terms, and most constants, in a description of differences."""
 _LONGEST_NAME = 40
 FACTS = frozenset({"PI", "GRAVITY", "DT", "TIMESTEP", "EPS", "EPSILON"})
 """Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact. Targets, thresholds, temperatures

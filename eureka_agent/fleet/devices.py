@@ -49,7 +49,6 @@ class Device:
     name: str
     """`"cpu"`, or `"cuda:<i>"` in the driver's count of the GPUs."""
     cores: tuple[int, ...] = ()
-    """Cores that the worker is pinned to; empty: it is not pinned."""
     visible_gpu: str | None = None
     """Value of the worker's CUDA_VISIBLE_DEVICES: the one GPU that it sees. None for a CPU."""
 
@@ -71,7 +70,6 @@ class Hardware:
     """Devices that all trainings of a run share."""
 
     names: tuple[str, ...]
-    """`("cpu",)` or `("cuda:0", …)`."""
     note: str = ""
     """Reason for the CPU on a machine with GPUs."""
     cluster: str = ""

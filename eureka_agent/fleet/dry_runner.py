@@ -24,7 +24,6 @@ from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.wall import Limits, Wall
 
 _GRACE_SECONDS = 30.0
-"""Time for a busy machine on top of a dry run's own timeout."""
 _ATTEMPTS = 2
 MEASUREMENT_SECONDS = 60.0
 """Timeout of a measurement, which takes a second or two for the built-in environments."""

@@ -77,7 +77,6 @@ class Evaluator:
         self._unanswered: set[_Request] = set()
         """All requests without a score, those of a running pass included."""
         self._waiting: deque[_Request] = deque()
-        """Requests that no worker has taken."""
         self._work = asyncio.Event()
         self._closed = False
         self._start_s = 0.0

@@ -22,7 +22,6 @@ class Problem:
     task: str | None = None
     """None: the environment's first."""
     fitness: WrittenFitness | None = None
-    """Replaces the task's own metric."""
 
 
 @dataclass(eq=False)
@@ -48,7 +47,6 @@ class Population:
     problem: Problem
     settings: TrainingSettings
     slots: int
-    """Trainings side by side in one worker."""
     timeout_s: float = 120.0
     """Seconds without progress after which a worker is killed."""
     snapshot_s: float = SNAPSHOT_SECONDS
@@ -83,7 +81,6 @@ class TrainingJob:
     """A training without a result yet."""
 
     name: str
-    """Name within the search; the command's name is unique in the fleet."""
     population: Population
     command: Train
     result: asyncio.Future[TrainingResult]

@@ -21,11 +21,9 @@ from eureka_agent.sandbox.wall import LOST, Limits, WorkerHandle
 from eureka_agent.wording import plural
 
 START_S = 300.0
-"""Timeout for a free core or GPU in the cluster, and for the start there."""
 CHECK_S = 2.0
 KILL_S = 30.0
 MOST_FOLDER_BYTES = 64 << 20
-"""Largest folder of the user that is sent to a node."""
 
 
 class RayHandle:

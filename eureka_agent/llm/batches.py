@@ -34,14 +34,12 @@ from eureka_agent.llm.replies import decoded, listed, part, refused
 from eureka_agent.records import known_tokens
 
 LONGEST_RESULTS_BYTES = 128 << 20
-"""Longest file of results, of a hundred requests."""
 CLOCK_SKEW_S = 300.0
 """Most difference between this machine's clock and the provider's."""
 CALL_TIMEOUT_S = 600.0
 KEPT_S = 28 * 86_400.0
 """Time for which both providers keep results, with a day to spare."""
 OWN_ID = "eureka_batch"
-"""Key in the metadata of OpenAI's batches."""
 FULL_QUEUE = "token_limit_exceeded"
 """Code of a batch that OpenAI refuses until others have ended."""
 _MESSAGES = "/v1/messages/batches"
@@ -280,7 +278,6 @@ class _Collection:
     """Requests for the next batch of a model."""
 
     requests: dict[str, CompletionRequest] = field(default_factory=dict)
-    """By their keys."""
     added: asyncio.Event = field(default_factory=asyncio.Event)
     outcomes: asyncio.Future[Outcomes] | None = None
 
@@ -310,9 +307,7 @@ class RequestBatches:
         self._outage_s = outage_s
         self._policy = policy or RetryPolicy()
         self._collections: dict[str, _Collection] = {}
-        """By model."""
         self._taken_up: dict[str, asyncio.Future[Outcomes]] = {}
-        """Outcomes of known batches by their ids."""
         self._tasks: set[asyncio.Future[Any]] = set()
 
     def takes(self, key: str, request: CompletionRequest) -> bool:

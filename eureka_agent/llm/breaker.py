@@ -45,7 +45,6 @@ class RetryPolicy:
     longest_outage_wait_s: float = 600.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
-    """Random number from 0 to 1, for the jitter."""
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
     """Seconds since 1970, compared with a `retry-after` date."""
@@ -62,7 +61,6 @@ class Outage:
 
     since: float
     failure: RequestFailedError
-    """The last one."""
     failed_at: float
     next_try: float
     tries: int = 0
@@ -76,9 +74,7 @@ class Breaker:
         self.policy = policy or RetryPolicy()
         self.outage: Outage | None = None
         self.trying = False
-        """True while one request tries a server that is out."""
         self.reached = False
-        """True once the server has answered anything."""
         self.queue: dict[object, float] = {}
         """Times of their next try, by waiting request; those that tried last are at the end."""
         self._changed = asyncio.Event()

@@ -94,7 +94,6 @@ def _environment_fault(
 
 
 EXIT_SECONDS = 2.0
-"""Time that a worker gets to exit before it is killed."""
 _QUEUED_EVENTS = 1024
 _QUEUED_BYTES = MAX_LINE_BYTES
 """Bound of the queued events' lines; a longer line waits alone. Parsed events take many times as
@@ -113,7 +112,6 @@ class EventReader:
     def __init__(self, wall: Wall, handle: WorkerHandle, inbox: Inbox) -> None:
         """Starts to read at once."""
         self.violation = ""
-        """The worker's breach of the protocol, or empty."""
         self.failure: EurekaError | None = None
         """Error of the driver that ended the reading, such as a full disk."""
         self._wall = wall
@@ -237,7 +235,6 @@ _STANDSTILL_SECONDS = 0.5
 """Delay of a check from which this process counts as suspended, by Ctrl-Z or with the machine."""
 _MOST_SOURCES = 100
 _WALL_FOLDER = "wall"
-"""Part of a worker's folder that the wall uses."""
 _INBOX_FOLDER = "inbox"
 """Part of a worker's folder that the wall hides from the worker. The process wall hides nothing."""
 

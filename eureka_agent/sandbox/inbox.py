@@ -20,7 +20,6 @@ MOST_VIDEO_BYTES = 100 << 20
 MOST_PICTURE_BYTES = 4 << 20
 _CHUNK_BYTES = 1 << 20
 DO_NOT_TRUST = "do not trust what this worker wrote"
-"""Hint for a worker that broke the protocol."""
 
 
 class WorkerFileError(EurekaError):

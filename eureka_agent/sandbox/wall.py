@@ -11,7 +11,6 @@ from typing import Protocol, runtime_checkable
 LOST = 1 << 16
 """Exit status of a worker that is gone with its machine or its engine; no process has it."""
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
-"""Variable that names the GPUs of a process."""
 _LEAST_MEMORY_BYTES = 2 << 30
 KEPT_BYTES = 4096
 FLOOD_BYTES = 64 << 20
@@ -33,7 +32,6 @@ class Limits:
     readable: tuple[Path, ...] = ()
     """Folders of the user that it reads under the same paths, such as the environment's."""
     cores: tuple[int, ...] = ()
-    """CPU cores; empty: all."""
     visible_gpu: str | None = None
     """Its only GPU, named as in CUDA_VISIBLE_DEVICES; None: those of the driver."""
     kernels: Path | None = None

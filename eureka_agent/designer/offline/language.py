@@ -44,11 +44,9 @@ def tokens(text: str) -> list[str]:
 
 _ROWS = re.split(r"\n(?! )", Path(__file__).with_name("words.txt").read_text("utf-8").strip())
 LISTS = {row.partition(":")[0]: frozenset(row.partition(":")[2].split()) for row in _ROWS}
-"""The table: words of a kind as they are written."""
 WORDS = {name: frozenset(map(stem, words)) for name, words in LISTS.items()}
 """Stems that name a goal, a direction, or a kind of variable."""
 STOP_WORDS = LISTS["grammar"]
-"""Words that say nothing of which variable is meant."""
 HEADINGS = (("forward", "backward"), ("leftward", "rightward"), ("upward", "downward"))
 """Names of x, y and z, each forth and back."""
 
@@ -89,7 +87,6 @@ class Intent(NamedTuple):
     sign: int = 1
     """−1: backward, right, down, clockwise, closed, lower."""
     words: tuple[str, ...] = ()
-    """Words that name it and its direction."""
     objects: frozenset[str] = frozenset()
     """Stems of the clause's other words: what it is about."""
     target: float | None = None
@@ -152,9 +149,7 @@ class Understood(NamedTuple):
     """A sentence as far as it may be read."""
 
     text: str
-    """The clauses that may be read."""
     refused: tuple[str, ...] = ()
-    """The others."""
 
     def spoken_of(self) -> dict[Goal, Intent]:
         """The goals that the refused clauses name, for or against them."""

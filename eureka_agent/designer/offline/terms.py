@@ -71,7 +71,6 @@ class Operand(Record):
     code: str
     """Code of shape (batch,) for a single entry, else (batch, entries)."""
     reads: tuple[str, ...] = Field(min_length=1)
-    """The function's arguments in it."""
     scalar: bool = True
 
     def formed(self, form: str) -> Operand:
@@ -87,7 +86,6 @@ class RewardTerm(Record):
 
     kind: str
     name: str
-    """Component name, unique within a reward."""
     operands: tuple[Operand, ...] = ()
     numbers: dict[str, float]
     """The weight, then the numbers of its form."""

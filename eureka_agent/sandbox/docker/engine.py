@@ -23,7 +23,6 @@ from eureka_agent.errors import OTHER_WALL, WallAwayError, WallError
 
 HOST_VARIABLE = "DOCKER_HOST"
 CALL_SECONDS = 20.0
-"""Timeout of any request to the engine."""
 _OLDEST_API = (1, 40)
 """API of Docker 19.03: non-recursive bind mounts."""
 _SYSTEM_SOCKET = "/var/run/docker.sock"

@@ -20,7 +20,6 @@ DRIVER_LABEL = "eureka-agent.driver"
 CONTAINER_KIND = "worker"
 _REAP_SECONDS = 5.0
 _OTHERS_SECONDS = 10.0
-"""Timeout for a container that another command removes."""
 
 
 def container_labels() -> dict[str, str]:
