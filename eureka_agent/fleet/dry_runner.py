@@ -7,15 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from eureka_agent.boundary import events
 from eureka_agent.boundary.bounds import EPISODES_PREFIX, MOST_CREDITED
 from eureka_agent.boundary.commands import DryRun, GiveCredit, MeasureTask, ScoreTransitions
-from eureka_agent.boundary.events import (
-    Credited,
-    DryRunDone,
-    Opened,
-    TaskMeasured,
-    TransitionsScored,
-)
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
@@ -69,7 +63,7 @@ class DryRunner:
         return self.opened.description.model_copy(update={"measured": self._measured})
 
     @property
-    def opened(self) -> Opened:
+    def opened(self) -> events.Opened:
         """The worker's answer to `Open`. It is there after `start` or a first dry run."""
         if self._worker.opened is None:
             raise EurekaError("the dry runner has not been started", "await its `start` first")
@@ -89,7 +83,9 @@ class DryRunner:
                 job = self._worker.new_job("dry-run")
                 command = DryRun(job=job, reward=reward, timeout_s=timeout_s)
                 try:
-                    answer = await self._worker.ask(command, DryRunDone, timeout_s + _GRACE_SECONDS)
+                    answer = await self._worker.ask(
+                        command, events.DryRunDone, timeout_s + _GRACE_SECONDS
+                    )
                 except WorkerDiedError as error:
                     reason = error.message.splitlines()[0]
                 else:
@@ -102,12 +98,12 @@ class DryRunner:
         `description`. Raises WorkerDiedError or WorkerFaultError."""
         async with self._worker.turn:
             command = MeasureTask(job=self._worker.new_job("measure"), scores=scores)
-            answer = await self._worker.ask(command, TaskMeasured, timeout_s)
+            answer = await self._worker.ask(command, events.TaskMeasured, timeout_s)
             self._measured = answer.measurements
 
     async def score(
         self, reward: RewardSpecification, episodes: Mapping[str, Path]
-    ) -> TransitionsScored:
+    ) -> events.TransitionsScored:
         """Returns of a reward on stored episodes, in the order of `episodes`. `episodes` are
         trajectory files (npz) by name. A name always has the same content and can be a part of a
         file name. A failing reward and a file without episodes raise nothing; `reason` tells why
@@ -120,10 +116,10 @@ class DryRunner:
                     job=job, reward=reward, transitions=names, timeout_s=timeout_s
                 )
                 answer = await self._worker.ask(
-                    command, TransitionsScored, timeout_s + _GRACE_SECONDS
+                    command, events.TransitionsScored, timeout_s + _GRACE_SECONDS
                 )
             except _NO_ANSWER as error:
-                return TransitionsScored(job=job, reason=error.message.splitlines()[0])
+                return events.TransitionsScored(job=job, reason=error.message.splitlines()[0])
         # the process that wrote them ran the reward, so they are not trusted
         sums = [value for each in answer.returns for value in each.values()]
         is_whole = len(answer.returns) == (0 if answer.reason else len(episodes)) and all(
@@ -132,7 +128,7 @@ class DryRunner:
         return (
             answer
             if is_whole
-            else TransitionsScored(job=job, reason="its worker sent an invalid answer")
+            else events.TransitionsScored(job=job, reason="its worker sent an invalid answer")
         )
 
     async def credits(
@@ -154,7 +150,7 @@ class DryRunner:
                         transitions=names,
                         timeout_s=self._timeout_s,
                     )
-                    credits = (await self._worker.ask(command, Credited, most_s)).credits
+                    credits = (await self._worker.ask(command, events.Credited, most_s)).credits
                 except _NO_ANSWER:
                     pass
             found += credits if len(credits) == len(part) else [None] * len(part)

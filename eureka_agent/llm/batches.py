@@ -18,13 +18,8 @@ from urllib.parse import quote
 
 from eureka_agent.batch_records import MOST_REQUESTS, RequestBatch
 from eureka_agent.errors import SettingsError
+from eureka_agent.journal import progress
 from eureka_agent.journal.entries import Notice, Observer
-from eureka_agent.journal.progress import (
-    RequestBatchAwaited,
-    RequestBatchEnded,
-    RequestBatchPlanned,
-    RequestBatchSent,
-)
 from eureka_agent.llm.breaker import RetryPolicy
 from eureka_agent.llm.budget import batched_request
 from eureka_agent.llm.clients import SdkModel
@@ -402,7 +397,7 @@ class RequestBatches:
         failure, never_sent = undone("its batch was never sent"), False
         failure.service = at.service
         if requests is not None:
-            self._record(RequestBatchPlanned(batch=batch))
+            self._record(progress.RequestBatchPlanned(batch=batch))
             named = {name: requests[key] for name, key in batch.custom_ids().items()}
             try:
                 batch = self._sent(batch, at, await at.send(batch, named))
@@ -414,10 +409,10 @@ class RequestBatches:
         if not batch.provider_id:
             found = "" if never_sent else await self._polled(batch, at, at.find, 0.0)
             if not found:
-                self._record(RequestBatchEnded(id=batch.id, unanswered=batch.request_keys))
+                self._record(progress.RequestBatchEnded(id=batch.id, unanswered=batch.request_keys))
                 return dict.fromkeys(batch.request_keys, failure)
             batch = self._sent(batch, at, found)
-        awaited = RequestBatchAwaited(
+        awaited = progress.RequestBatchAwaited(
             id=batch.id,
             model=batch.model,
             requests=len(batch.requests),
@@ -428,12 +423,12 @@ class RequestBatches:
         answers = await self._polled(batch, at, at.answers, wait_s)
         outcomes = {key: answers[name] for name, key in batch.custom_ids().items()}
         unanswered = tuple(key for key in outcomes if not isinstance(outcomes[key], Completion))
-        self._record(RequestBatchEnded(id=batch.id, unanswered=unanswered))
+        self._record(progress.RequestBatchEnded(id=batch.id, unanswered=unanswered))
         return outcomes
 
     def _sent(self, batch: RequestBatch, at: BatchProvider, provider_id: str) -> RequestBatch:
         at.model.retries.breaker.reached = True
-        self._record(RequestBatchSent(id=batch.id, provider_id=provider_id))
+        self._record(progress.RequestBatchSent(id=batch.id, provider_id=provider_id))
         return batch.model_copy(update={"provider_id": provider_id})
 
     async def _polled(

@@ -24,6 +24,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from eureka_agent.errors import SettingsError
+from eureka_agent.llm import replies
 from eureka_agent.llm.access import (
     DEFAULT_ACCESS,
     KEY_VARIABLES,
@@ -45,18 +46,6 @@ from eureka_agent.llm.failures import (
     failure_of_body,
 )
 from eureka_agent.llm.interface import Completion, CompletionRequest, LanguageModel
-from eureka_agent.llm.replies import (
-    BOUNDS,
-    Forms,
-    chat_body,
-    decoded,
-    messages_body,
-    read_chat,
-    read_message,
-    read_response,
-    refused,
-    responses_body,
-)
 
 LONGEST_BODY_BYTES = 4 << 20
 """Longest answer: a hundred times a long reply with its reasoning."""
@@ -193,15 +182,15 @@ class Wire:
     protocol: str
     path: str
     """Path of requests below the address."""
-    body: Callable[[str, CompletionRequest, Forms], dict[str, Any]]
+    body: Callable[[str, CompletionRequest, replies.Forms], dict[str, Any]]
     """Makes a body from the model's own name."""
     read: Callable[[Any], Completion]
 
 
 WIRES = {
-    "chat": Wire("Chat Completions", "/chat/completions", chat_body, read_chat),
-    "responses": Wire("Responses", "/responses", responses_body, read_response),
-    "messages": Wire("Messages", "/v1/messages", messages_body, read_message),
+    "chat": Wire("Chat Completions", "/chat/completions", replies.chat_body, replies.read_chat),
+    "responses": Wire("Responses", "/responses", replies.responses_body, replies.read_response),
+    "messages": Wire("Messages", "/v1/messages", replies.messages_body, replies.read_message),
 }
 
 
@@ -230,7 +219,7 @@ def language_model(model: str, access: ModelAccess = DEFAULT_ACCESS) -> Language
 class ServedModel(ABC):
     """A model on a server."""
 
-    def __init__(self, service: Service, access: ModelAccess, forms: Forms) -> None:
+    def __init__(self, service: Service, access: ModelAccess, forms: replies.Forms) -> None:
         """`forms` learn what the server refuses."""
         self.name = service.name
         self.service = service
@@ -250,7 +239,7 @@ class ServedModel(ABC):
             except RequestFailedError as error:
                 failure = error
             if failure.refusal:
-                return refused()
+                return replies.refused()
             before = self.forms.refused
             form = self.forms.learn(failure, known)
             if not form:
@@ -316,8 +305,10 @@ class SdkModel(ServedModel):
             timeout_s=access.timeout_s,
             key=key,
         )
-        bounds = BOUNDS[::-1] if official else BOUNDS
-        super().__init__(service, access, Forms(*(bounds if self.wire.body is chat_body else ())))
+        bounds = replies.BOUNDS[::-1] if official else replies.BOUNDS
+        super().__init__(
+            service, access, replies.Forms(*(bounds if self.wire.body is replies.chat_body else ()))
+        )
         self._model = model
 
     def body(self, request: CompletionRequest) -> dict[str, Any]:
@@ -349,5 +340,5 @@ class SdkModel(ServedModel):
     async def _once(self, request: CompletionRequest) -> Completion:
         timeout_s, body = self.service.timeout_s, self.body(request)
         return self.wire.read(
-            decoded(await self.call("post", self.wire.path, timeout_s, body=body))
+            replies.decoded(await self.call("post", self.wire.path, timeout_s, body=body))
         )

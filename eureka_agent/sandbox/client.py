@@ -18,14 +18,7 @@ from pydantic import ValidationError
 
 from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.safe_files import read_plain
-from eureka_agent.boundary.bounds import (
-    LONGEST_FAULT,
-    LONGEST_FINDING,
-    LONGEST_HINT,
-    MAX_FILE_BYTES,
-    MAX_LINE_BYTES,
-    FileHeader,
-)
+from eureka_agent.boundary import bounds
 from eureka_agent.boundary.commands import Command, Open, Prepare, Shutdown
 from eureka_agent.boundary.events import EVENT, Evaluated, Event, Fault, Opened, Prepared
 from eureka_agent.environment_files import ENVIRONMENT_FILE, source_folders
@@ -55,7 +48,7 @@ def raised_by(
     yet."""
     if fault.gpu:
         hint = "`nvidia-smi` and `dmesg` tell why; the same command goes on where it was"
-        return GpuLostError(plain_line(fault.message, LONGEST_FAULT), hint)
+        return GpuLostError(plain_line(fault.message, bounds.LONGEST_FAULT), hint)
     if fault.environment:
         return _environment_fault(fault.message, fault.hint, environment, opening)
     return otherwise(fault.message.strip() or "the worker gave no reason", fault.hint)
@@ -85,8 +78,9 @@ def _environment_fault(
     )
     check = command(shlex.join(["envs", "--check", environment]))
     return EnvironmentFaultError(
-        f"{whose}: {plain_line(message, LONGEST_FAULT)}",
-        f"{plain_line(hint, LONGEST_HINT)}; `{check}` looks for such faults; then start a new run",
+        f"{whose}: {plain_line(message, bounds.LONGEST_FAULT)}",
+        f"{plain_line(hint, bounds.LONGEST_HINT)}; `{check}` looks for such faults; then start a new"
+        " run",
     )
 
 
@@ -95,7 +89,7 @@ def _environment_fault(
 
 EXIT_SECONDS = 2.0
 _QUEUED_EVENTS = 1024
-_QUEUED_BYTES = MAX_LINE_BYTES
+_QUEUED_BYTES = bounds.MAX_LINE_BYTES
 """Bound of the queued events' lines; a longer line waits alone. Parsed events take many times as
 much memory."""
 _READ_BYTES = 1 << 18
@@ -151,7 +145,7 @@ class EventReader:
             try:
                 while (line := await self._next_line()) is not None:
                     event = _parsed(line)
-                    if isinstance(event, FileHeader):
+                    if isinstance(event, bounds.FileHeader):
                         await self._inbox.receive(event, self._read_some)
                     else:
                         await self._put(event, len(line))
@@ -181,13 +175,13 @@ class EventReader:
         searched = 0
         while (end := self._unread.find(b"\n", searched)) < 0:
             searched = len(self._unread)
-            if searched > MAX_LINE_BYTES:
+            if searched > bounds.MAX_LINE_BYTES:
                 raise _ProtocolViolationError("an event is too long")
             part = await self._handle.read(_READ_BYTES)
             if not part:
                 return None
             self._unread += part
-        if end > MAX_LINE_BYTES:
+        if end > bounds.MAX_LINE_BYTES:
             raise _ProtocolViolationError("an event is too long")
         line = bytes(self._unread[:end])
         del self._unread[: end + 1]
@@ -217,7 +211,7 @@ def _parsed(line: bytes) -> Event:
     except ValidationError as error:
         fault = f"not an event: {line[:80]!r}"
         if error.error_count() < _MOST_FAULTS:  # else they would take gigabytes
-            fault += f"; {plain_line(validation_fault(error), LONGEST_FINDING)}"
+            fault += f"; {plain_line(validation_fault(error), bounds.LONGEST_FINDING)}"
         raise _ProtocolViolationError(fault) from None
 
 
@@ -324,7 +318,7 @@ class WorkerClient:
         if once and name in self._sent_once:
             return
         try:
-            content = await asyncio.to_thread(read_plain, path, MAX_FILE_BYTES)
+            content = await asyncio.to_thread(read_plain, path, bounds.MAX_FILE_BYTES)
         except OSError as error:
             raise EurekaError(
                 f"cannot give a worker the file {str(path)!r}: {system_reason(error)}",
@@ -333,7 +327,7 @@ class WorkerClient:
         self._sources[name] = path
         if len(self._sources) > _MOST_SOURCES:
             del self._sources[next(iter(self._sources))]
-        header = FileHeader(name=name, size=len(content)).model_dump_json().encode()
+        header = bounds.FileHeader(name=name, size=len(content)).model_dump_json().encode()
         await self._write(header + b"\n" + content)
         if once:
             self._sent_once.add(name)

@@ -21,6 +21,7 @@ from docker.errors import NotFound
 from eureka_agent.boundary.profile import profile_text, worker_profile
 from eureka_agent.errors import OTHER_WALL, WallError
 from eureka_agent.sandbox.cores import usable_cores
+from eureka_agent.sandbox.docker import leftovers
 from eureka_agent.sandbox.docker.container import (
     Surroundings,
     container_options,
@@ -28,11 +29,6 @@ from eureka_agent.sandbox.docker.container import (
     mount_sources,
 )
 from eureka_agent.sandbox.docker.engine import CALL_SECONDS, Engine, connect
-from eureka_agent.sandbox.docker.leftovers import (
-    container_labels,
-    remove_container,
-    remove_leftovers,
-)
 from eureka_agent.sandbox.docker.markers import Marker
 from eureka_agent.sandbox.wall import LOST, LastWords, Limits, WorkerHandle
 from eureka_agent.sandbox.worker_environment import check_readable, readable_files
@@ -239,7 +235,7 @@ class DockerWall:
         self._lost: set[str] = set()
         """Containers whose end the engine did not tell."""
         _check_python()
-        remove_leftovers(self._engine)
+        leftovers.remove_leftovers(self._engine)
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
         """See `Wall.start`. The worker does not see the folder."""
@@ -268,7 +264,7 @@ class DockerWall:
     async def check(self) -> None:
         await self._engine.run(self._engine.client.ping)
         for name in list(self._lost):
-            await self._engine.run(remove_container, self._engine, name)
+            await self._engine.run(leftovers.remove_container, self._engine, name)
             self._forget(name)
 
     async def kill(self, handle: WorkerHandle) -> None:
@@ -297,7 +293,7 @@ class DockerWall:
 
     def _kill(self, name: str, memory_bytes: int) -> Ending:
         ending = self._inspect(name, memory_bytes)
-        remove_container(self._engine, name)
+        leftovers.remove_container(self._engine, name)
         return ending or Ending(-signal.SIGKILL)
 
     def _inspect(self, name: str, memory_bytes: int) -> Ending | None:
@@ -319,7 +315,7 @@ class DockerWall:
             with contextlib.suppress(OSError):
                 stream.close()
         with contextlib.suppress(WallError):
-            await self._engine.run(remove_container, self._engine, name)
+            await self._engine.run(leftovers.remove_container, self._engine, name)
             self._forget(name)
             return
         self._lost.add(name)
@@ -337,7 +333,7 @@ class DockerWall:
         cores = self._engine.cores
         surroundings = Surroundings(
             image=ensure_image(self._engine, files),
-            labels=container_labels(),
+            labels=leftovers.container_labels(),
             sources=mount_sources(files, folder),
             seccomp=profile_text(worker_profile()),
             engine_cores=None if cores is None else min(usable_cores(), cores),
