@@ -1,5 +1,4 @@
-"""A model that sees, as a judge of attempts: it gets two pictures and the task's sentence (Wang et
-al. 2024, RL-VLM-F)."""
+"""A model that sees, as a judge of pictures of two attempts (Wang et al. 2024, RL-VLM-F)."""
 
 from __future__ import annotations
 

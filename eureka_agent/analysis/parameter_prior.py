@@ -1,5 +1,4 @@
-"""Prior of an environment's parameters: the values at which a trained policy still works (Ma et al.
-2024, the reward-aware physics prior)."""
+"""Values of parameters at which a trained policy still works (Ma et al. 2024, DrEureka)."""
 
 from __future__ import annotations
 

@@ -217,8 +217,7 @@ def with_strengths(attempts: Sequence[Attempt], feedback: Sequence[Given]) -> tu
 
 
 def judged(attempts: Sequence[Attempt], feedback: Sequence[Given]) -> tuple[Attempt, ...]:
-    """The attempts for a strategy: where strengths rank them, with the strength in place of the
-    fitness."""
+    """The attempts for a strategy: where strengths rank, they stand for the fitness."""
 
     def by_strength(attempt: Attempt) -> Attempt:
         if attempt.strength is None or attempt.outcome is None:

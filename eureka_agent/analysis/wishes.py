@@ -38,8 +38,7 @@ class Reads(Protocol):
     async def read(
         self, wish: Wish, standing: Sequence[Given], about: Attempt | None, correction: str
     ) -> Reading:
-        """The reading of a wish. `about`: the attempt that it is about; `correction`: what the
-        person said of an earlier reading."""
+        """The reading of a wish `about` an attempt, after a `correction` of an earlier one."""
         ...
 
 
@@ -121,8 +120,7 @@ def parse_measure(value: Any, description: TaskDescription) -> Measure | None:
 
 
 def measured(measure: Measure, episodes: Sequence[Episode]) -> float | None:
-    """Mean of the measure over episodes; None where none has the variable. A vector without an
-    entry counts by its Euclidean length."""
+    """Mean of the measure over episodes that have it; a vector counts by its length."""
     values = [_in_episode(measure, each.get(measure.variable)) for each in episodes]
     found = [value for value in values if value is not None]
     return sum(found) / len(found) if found else None
@@ -145,8 +143,7 @@ def _in_episode(measure: Measure, values: npt.NDArray[np.generic] | None) -> flo
 
 
 def measured_attempts(measure: Measure, run: Path, attempts: Sequence[str]) -> dict[str, float]:
-    """The measure in the best and the worst stored episode of attempts, nearest to the aim first;
-    without those that have none."""
+    """The measure in the stored episodes of attempts, nearest to the aim first."""
     found = {}
     for name in attempts:
         try:

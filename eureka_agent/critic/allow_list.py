@@ -158,8 +158,7 @@ class _Walk:
         self._check_all(body, (around or frozenset()) | arguments.keys() | bound)
 
     def _check_change(self, target: ast.expr, local: frozenset[str] | None) -> None:
-        """Refuse a change of an object from outside the function, which would last until the next
-        call."""
+        """Refuse a change of an object from outside the function: it would outlive the call."""
         while isinstance(target, (ast.Subscript, ast.Attribute)):
             target = target.value
         if (
@@ -247,8 +246,7 @@ class _Walk:
             self._refuse("A204", f"`{module}.{name}`", node, hint)
 
     def _path(self, node: ast.AST) -> str:
-        """Full path of a module's member, such as `torch.nn.functional.relu` for `F.relu`; else
-        empty."""
+        """Full path of a module's member: `torch.nn.functional.relu` for `F.relu`; else empty."""
         if isinstance(node, ast.Name):
             return self._modules.get(node.id, "")
         inner = self._path(node.value) if isinstance(node, ast.Attribute) else ""
@@ -288,8 +286,7 @@ def _harmless(node: ast.AST, own: set[str]) -> Iterator[ast.AST]:
 
 
 def _views(*nodes: ast.AST) -> Iterator[ast.AST]:
-    """The methods of calls that give the keys or the items of a dict, which operators take for
-    sets."""
+    """The calls for a dict's keys or items, which operators take for sets."""
     for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(attr=name) as method) if name in _VIEWS:

@@ -82,8 +82,7 @@ class Critic:
     def _check_source(
         self, reward: RewardSpecification
     ) -> tuple[RewardSpecification, list[Finding], list[str]]:
-        """The reward, repaired where that can be done, with the findings and the names of the steps
-        on its source alone."""
+        """The repaired reward, with the findings and the steps on its source alone."""
         steps = ["parse"]
         tree, findings = parse(reward.source)
         if tree is not None:
@@ -139,6 +138,5 @@ def _rejected(findings: Sequence[Finding]) -> bool:
 
 
 def doubts_of(verdict: Verdict) -> tuple[Finding, ...]:
-    """The warnings that call for a review. A contradiction that no other step sees costs one
-    training."""
+    """The warnings that call for a review."""
     return tuple(finding for finding in verdict.findings if finding.code in DOUBTS)

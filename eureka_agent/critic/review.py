@@ -1,5 +1,4 @@
-"""The critic's last step: a language model reads the reward against the task. Only a clear
-contradiction blocks."""
+"""The critic's last step: a model reads the reward. Only a clear contradiction blocks."""
 
 from __future__ import annotations
 
@@ -61,8 +60,7 @@ class Review:
 
 
 class Reviewer:
-    """Asks a model if a reward matches the task and how a policy could cheat it, with
-    `prompts/review.md`."""
+    """Asks a model if a reward matches the task and how to cheat it (`prompts/review.md`)."""
 
     def __init__(
         self,
@@ -71,8 +69,7 @@ class Reviewer:
         sentence: str,
         settings: SearchSettings | None = None,
     ) -> None:
-        """`sentence` is the user's task in words; `settings` are the run's, or None for the task's
-        own."""
+        """`sentence`: the task in the user's words; `settings`: the run's, None for the task's."""
         self._model = model
         self._task_words = f"{sentence}\n{description.fitness_doc}"
         self._system = system_message("review.md", description, sentence, settings)
@@ -218,8 +215,7 @@ def _is_no_term(node: ast.stmt) -> bool:
 
 
 def said_in(words: str, task_words: str) -> bool:
-    """True if the quoted words, or all parts around an ellipsis, are in the task, in any case and
-    punctuation."""
+    """True if the quoted words, or all parts around an ellipsis, are in the task."""
     parts = [_plain(part) for part in re.split(r"\.{3}|…", words)]
     task = f" {_plain(task_words)} "
     # languages without spaces have no whole words to compare

@@ -101,8 +101,7 @@ ATTRIBUTES = (
         lower pop remove replace reverse setdefault split startswith strip union update upper"""
     )
 )
-"""Attributes of tensors, and of a dtype's limits, dicts, lists and strings. `format` is missing: it
-reads any attribute."""
+"""Attributes of tensors, dtypes, dicts, lists, strings. `format` reads any attribute: missing."""
 
 CHANGES = _words("append clear extend insert pop remove reverse setdefault sort update")
 """Methods that change a dict or list. Those that change a tensor end with `_`."""

@@ -184,8 +184,7 @@ def _curriculum(
 def _ranges(
     proposed: Any, parameters: Mapping[str, ParameterSpec], notes: list[str]
 ) -> ParameterRanges:
-    """Bounds within the safe ranges, from two numbers or a fixed one each; what cannot be read is
-    left out with a note."""
+    """Bounds within the safe ranges; what cannot be read is left out with a note."""
     found: ParameterRanges = {}
     for name, given in proposed.items() if isinstance(proposed, dict) else ():
         name = one_line(str(name), 100)

@@ -1,5 +1,4 @@
-"""Interface of designers: requests and proposals of the offline designer, of models, and of a
-person who gives a reward."""
+"""Interface of designers: requests and proposals of all designers, persons too."""
 
 from __future__ import annotations
 
@@ -39,8 +38,7 @@ class ParentSummary:
     """Number of episodes of a training's fitness; 0 if unknown."""
     order: EpisodeOrder | None = None
     changes: tuple[str, ...] = ()
-    """Descriptions of the difference from its parent, and of each child's difference, with the
-    fitness before and after."""
+    """Differences from its parent, and of its children, with the fitness before and after."""
 
 
 @dataclass(frozen=True)
@@ -111,28 +109,22 @@ class DesignRequest:
     """Best first. Empty for `Operator.FRESH`; two for `Operator.CROSSOVER`."""
     failures: tuple[FailureSummary, ...]
     seed: int
-    """Derived from the run's seed, iteration and sample, so it differs between a run's
-    proposals."""
+    """Differs between a run's proposals."""
     _: KW_ONLY
     memory: tuple[ParentSummary, ...] = ()
     """Other attempts, best first, with compact code."""
     number: int = 1
-    """Number of the proposal in its generation, from 1. With the angle it makes a generation's
-    requests differ."""
+    """Number of the proposal in its generation, from 1."""
     angle: int = 0
-    """Number of the proposal in the run, from 0. It chooses the angle or focus that sets it
-    apart."""
+    """Number of the proposal in the run, from 0; chooses the angle that sets it apart."""
     seed_spread: float | None = None
-    """Standard deviation between trainings of one reward, pooled over this run's attempts and
-    baselines; None without repeats."""
+    """Pooled standard deviation between trainings of one reward; None without repeats."""
     siblings: tuple[str, ...] = ()
-    """Sources proposed earlier in this iteration, not to be repeated. Empty for concurrent
-    requests."""
+    """Sources proposed earlier in this iteration; empty for concurrent requests."""
     attempt: str = ""
     """Id of the attempt, for the ledger of costs. It is no part of the prompt."""
     revision: int = 0
-    """Number of the revision. It is no part of the prompt, but gives another reply to the same
-    conversation."""
+    """Number of the revision: no part of the prompt, but it gives another reply."""
     rejections: tuple[Rejection, ...] = ()
     """Earlier rejected proposals, oldest first, without the one to be revised."""
     model: str = ""
@@ -143,8 +135,7 @@ class DesignRequest:
     """Sentence on a lack of coverage, where the fitness cannot tell rewards apart; else empty."""
     given: RewardSpecification | None = None
     drafts: tuple[Proposal, ...] = ()
-    """For a revision: fresh drafts that were not taken, most promising first. They are no part of
-    the prompt."""
+    """For a revision: fresh drafts that were not taken, most promising first."""
 
     def from_nothing(self) -> DesignRequest:
         """The same request for a fresh reward, without parents."""
@@ -152,14 +143,12 @@ class DesignRequest:
 
 
 class Designer(Protocol):
-    """Writes reward functions. Raises EurekaError alone, for what a user can act on (a key, a
-    budget)."""
+    """Writes reward functions. Raises EurekaError alone, for what a user can act on."""
 
     name: str
     """`"offline"`, or the model's name; stored with every proposal."""
     concurrent: bool
-    """True: a generation's proposals are asked for at once, without siblings. False: in order, each
-    with the earlier ones as siblings."""
+    """True: a generation is asked for at once. False: in order, with earlier ones as siblings."""
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """A new proposal. Its source is empty if the reply held no code."""

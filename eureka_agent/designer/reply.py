@@ -144,8 +144,7 @@ def _joined(codes: Sequence[str], main: int) -> str:
 
 
 def _unfenced(text: str) -> Reply:
-    """Code without a fence: the lines around the last definition that look like code, as far as
-    they can be parsed."""
+    """Code without a fence: the lines around the last definition that look like code."""
     lines = text.split("\n")
     place = max(number for number, line in enumerate(lines) if _DEFINITION.match(line))
     first, last = place, place + 1

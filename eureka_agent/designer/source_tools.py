@@ -31,8 +31,7 @@ LONGEST_COMPACT = 1_500
 MOST_DIFFERENCES = 8
 _LONGEST_NAME = 40
 FACTS = frozenset({"PI", "GRAVITY", "DT", "TIMESTEP", "EPS", "EPSILON"})
-"""Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact. Targets, thresholds, temperatures
-and weights are none."""
+"""Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact."""
 LARGEST = 1e30
 """Largest size of a constant that may be changed; its inverse is the smallest."""
 DIGITS = 4
@@ -74,8 +73,7 @@ def parameter_names(source: str) -> tuple[str, ...]:
 
 
 def terms(source: str) -> dict[str, str]:
-    """Each term of the returned dictionary with its last expression, constants by name. Empty if
-    none can be read."""
+    """Each term of the returned dictionary with its last expression; empty if unreadable."""
     function = entry_function(source)
     nodes = [] if function is None else list(ast.walk(function))
     given = {
@@ -101,8 +99,7 @@ def terms(source: str) -> dict[str, str]:
 
 
 def difference(parent: str, child: str) -> str:
-    """Differences of a child in one line: `+ term upright; - term alive; other form of effort;
-    FORWARD 1 → 2`."""
+    """Differences of a child in one line: `+ term upright; other form of effort; FORWARD 1 → 2`."""
     if same_reward(parent, child):
         return "no difference"
     before, after = terms(parent), terms(child)
@@ -147,8 +144,7 @@ def number_constants(source: str) -> dict[str, float]:
 
 
 def tunable_constants(source: str) -> dict[str, float]:
-    """The constants that may be changed by name, in the source's order; empty for invalid
-    source."""
+    """The constants that may be changed, in the source's order; empty for invalid source."""
     return {name: _value(literal) for name, literal in _tunable(source).items()}
 
 
@@ -198,8 +194,7 @@ def _value(literal: ast.expr) -> float:
 
 
 def _number_assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Name and literal of every top-level `NAME = <number>` or `NAME: float = <number>`. A sign
-    belongs to the literal."""
+    """Name and literal of every top-level `NAME = <number>`, also annotated, with its sign."""
     for node in tree.body:
         match node:
             case (

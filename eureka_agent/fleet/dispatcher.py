@@ -19,8 +19,7 @@ from eureka_agent.fleet.training_worker import TrainingWorker
 from eureka_agent.sandbox.wall import Limits, Wall
 
 _MOST_DEATHS_AT_START = 2
-"""Deaths in a row after which no further start is tried. A single one may be an accident, such as
-a lack of memory."""
+"""Deaths in a row after which no further start is tried; one may be an accident."""
 
 
 class Dispatcher:
@@ -117,8 +116,7 @@ class Dispatcher:
     # ── placement ─────────────────────────────────────────────────────────────────────────────────
 
     def _worker_for(self, population: Population) -> TrainingWorker | None:
-        """The worker with the most free slots, or a new one before a busy one; None if all slots
-        are taken."""
+        """The worker with the most free slots, a new one before a busy one; None if full."""
         own = [each for each in self._of(population) if each not in self._reserved]
         best = max(own, key=lambda each: each.free_slots, default=None)
         if (best is None or best.jobs) and len(own) < self._most.get(population, len(own) + 1):

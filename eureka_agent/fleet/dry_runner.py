@@ -50,16 +50,14 @@ class DryRunner:
         self._owns_worker = True
 
     def view(self, prefix: str, timeout_s: float) -> DryRunner:
-        """A dry runner with the same worker, which it does not end. `prefix` keeps its files apart
-        from those of other views."""
+        """A dry runner with the same worker, which it does not end; `prefix` marks its files."""
         view = copy.copy(self)
         view._prefix, view._timeout_s, view._owns_worker = prefix, timeout_s, False
         return view
 
     @property
     def description(self) -> TaskDescription:
-        """The worker's description of environment and task, with its measurements. It is there
-        after `start` or a first dry run."""
+        """Environment and task with measurements, after `start` or a first dry run."""
         return self.opened.description.model_copy(update={"measured": self._measured})
 
     @property

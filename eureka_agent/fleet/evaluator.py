@@ -30,8 +30,7 @@ MOST_WORKERS = 4
 MOST_TOGETHER = 64
 """Most policies in one pass, so that later requests do not wait long."""
 _LEAST_SHARE = 4
-"""Policies that one worker takes without sharing them with another. Scored together they take
-little longer than one."""
+"""Policies that one worker takes at once: together they take little longer than one."""
 _MOST_DEATHS = 2
 
 
@@ -212,8 +211,7 @@ class Evaluator:
             self._put([each for each in again if not each.score.done()], first=True)
 
     async def _pass(self, worker: WarmWorker, requests: Sequence[_Request]) -> None:
-        """Score policies together. Raises EurekaError for a failure of the whole pass; a failure of
-        one policy is raised in its caller."""
+        """Score policies together. Raises EurekaError for the whole pass, not for one policy."""
         client = await worker.ready()
         job = worker.new_job("evaluation")
         names = [f"{job}-{index}" for index in range(len(requests))]

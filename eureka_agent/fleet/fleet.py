@@ -41,8 +41,7 @@ _MOST_LOST_GPUS = 3
 
 @dataclass(eq=False)
 class Trainings:
-    """Trains the rewards of one search, in workers shared with other searches. See
-    `Fleet.trainings`."""
+    """Trains the rewards of one search, in shared workers. See `Fleet.trainings`."""
 
     _dispatcher: Dispatcher
     _order: itertools.count[int]
@@ -109,8 +108,7 @@ class Trainings:
         await self._dispatcher.save(self._jobs, timeout_s)
 
     async def close(self) -> None:
-        """Cancel all trainings and delete the policies of the finished ones. Callers that wait get
-        a CancelledError."""
+        """Cancel all trainings and delete their policies. Callers get a CancelledError."""
         for job in list(self._jobs):
             job.result.cancel()
             await self._dispatcher.drop(job)
@@ -270,8 +268,7 @@ class Fleet:
 
 
 class Machine:
-    """Shares workers between searches: a fleet for each kind of device, a dry runner for each
-    problem."""
+    """Workers shared by searches: a fleet for each device, a dry runner for each problem."""
 
     def __init__(
         self, wall: Wall, scratch: Path, workers: int = 0, cluster: Cluster | None = None
@@ -309,8 +306,7 @@ class Machine:
 
     @asynccontextmanager
     async def dry_runner(self, problem: Problem, timeout_s: float) -> AsyncIterator[DryRunner]:
-        """A started dry runner, whose worker other searches of the problem use too. It ends with
-        the last block."""
+        """A started dry runner, shared by searches of the problem. It ends with the last block."""
 
         async def start() -> DryRunner:
             runner = DryRunner(self.wall, problem, self._scratch / "dry-runs", timeout_s)

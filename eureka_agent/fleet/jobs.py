@@ -133,8 +133,7 @@ class Turns:
 
     @staticmethod
     def order(waiting: Iterable[TrainingJob]) -> Iterator[TrainingJob]:
-        """Jobs in turn. Each search's turn is looked up when its next job is due, so that jobs that
-        were started meanwhile count."""
+        """Jobs in turn, looked up when each is due, so that those started meanwhile count."""
         queues: dict[Share, list[TrainingJob]] = {}
         for job in sorted(waiting, key=lambda job: job.order, reverse=True):
             if not job.share.held:

@@ -152,8 +152,7 @@ class RayWall:
         return RayHandle(actor, started, self._is_lost)
 
     async def _once_there_is_room(self, starting: asyncio.Future[Started], kind: str) -> Started:
-        """Wait for a start. Raises NoRoomError once a node is lost without which Ray would wait for
-        another one."""
+        """Wait for a start. Raises NoRoomError once Ray would wait for a lost node."""
         # one that is given up ends with an error that nobody waits for
         starting.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         deadline = time.monotonic() + START_S
@@ -212,8 +211,7 @@ class Cluster:
 
 @contextmanager
 def connected(setting: str, sandbox: str) -> Iterator[Cluster | None]:
-    """Connect to the cluster that `--cluster` names until the block ends; None for `off`. Raises
-    ClusterError."""
+    """Connect to the `--cluster` until the block ends; None for `off`. Raises ClusterError."""
     if setting == "off":
         yield None
         return

@@ -21,8 +21,7 @@ from eureka_agent.sandbox.wall import Limits, Wall
 
 MOST_POLICIES = 100
 _ITERATION_SHARE = 0.7
-"""Share of the timeout for the environment steps of one iteration, so that the worker can still
-report where it hangs."""
+"""Share of the timeout for an iteration's steps, so that the worker can tell where it hangs."""
 
 
 class TrainingWorker:
@@ -53,8 +52,7 @@ class TrainingWorker:
         return self.population.slots - len(self.jobs)
 
     async def start(self) -> None:
-        """Start the process and make its population. Raises EurekaError when the environment cannot
-        be loaded."""
+        """Start the process and make its population. Raises EurekaError where that fails."""
         population, problem, device = self.population, self.population.problem, self.device
         limits = replace(device.limit(self._limits), kernels=population.kernels)
         client = self._client = await WorkerClient.start(
@@ -145,8 +143,7 @@ class TrainingWorker:
     async def _take(
         self, client: WorkerClient, event: events.Event, on_slot_free: Callable[[], None]
     ) -> bool:
-        """Handle an event. True if a job made progress by it, which alone counts as a sign of
-        life."""
+        """Handle an event. True if a job made progress by it: a sign of life."""
         if isinstance(event, events.Fault) and (event.job is None or event.environment):
             raise raised_by(event, WorkerDiedError, self.population.problem.environment)
         match event:
@@ -173,8 +170,7 @@ class TrainingWorker:
         return progress
 
     def _take_progress(self, event: events.CurvePoints) -> bool:
-        """Add curve points to their jobs. True if there is a new one. Raises WorkerDiedError for
-        more points than a training has."""
+        """Add curve points; True for a new one. Raises WorkerDiedError for too many."""
         self._timers = event.timers
         progress = False
         for name, points in event.points.items():

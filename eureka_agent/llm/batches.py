@@ -392,8 +392,7 @@ class RequestBatches:
         at: BatchProvider,
         requests: Mapping[str, CompletionRequest] | None = None,
     ) -> Outcomes:
-        """Outcomes of a batch. `requests`: by key, of a new one; without them it is of an earlier
-        process, which may not have sent it."""
+        """Outcomes of a batch. `requests`: by key; None: of an earlier process, maybe not sent."""
         failure, never_sent = undone("its batch was never sent"), False
         failure.service = at.service
         if requests is not None:

@@ -103,8 +103,7 @@ class Breaker:
         self._changed = asyncio.Event()
 
     async def change(self, stop: asyncio.Event, seconds: float | None = None) -> None:
-        """Wait until an outage begins, ends, or was tried, at most for so many seconds. Raises
-        CancelledError at a stop."""
+        """Wait for a change of the outage, or so many seconds. Raises CancelledError at a stop."""
         if stop.is_set():
             raise asyncio.CancelledError
         waits: list[asyncio.Future[Any]]
@@ -258,8 +257,7 @@ class Retries:
         return asked if tries <= TRUSTED_WAITS else max(asked, own)
 
     async def _wait_in_queue(self, held_since: float, stop: asyncio.Event) -> None:
-        """Wait for the end of the outage or for a try in it. Raises LanguageModelError at the
-        limit."""
+        """Wait for the outage's end or a try in it. Raises LanguageModelError at the limit."""
         breaker, place = self.breaker, object()
         try:
             while (outage := breaker.outage) is not None:

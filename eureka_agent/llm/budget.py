@@ -139,8 +139,7 @@ class Budget:
     async def reserve(
         self, model: str, request: CompletionRequest, key: str = "", *, batched: bool = False
     ) -> Reservation:
-        """Reserve a request's expected cost, waiting for room. One that is owed is not refused.
-        Raises BudgetSpentError."""
+        """Reserve a request's expected cost, waiting for room. Raises BudgetSpentError."""
         if key in self._owed:
             self._in_flight.append(reservation := self._owed.pop(key))
             if self._shared is not None:
@@ -227,8 +226,7 @@ class Budget:
             self._on_closed(reason)
 
     def _count(self, message: Message) -> None:
-        """Add a settled request. A replayed one cost no tokens; texts are counted where the server
-        did not."""
+        """Add a settled request; texts are counted where the server did not."""
         model, cost = message.model, message.cost
         prompt, reply = cost.prompt_tokens, cost.completion_tokens
         if prompt is None or reply is None:

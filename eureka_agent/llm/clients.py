@@ -57,8 +57,7 @@ _PLAIN = {"accept-encoding": "identity"}
 
 _changing = threading.Lock()
 _bounds: ContextVar[tuple[float, int] | None] = ContextVar("bounds", default=None)
-"""Deadline of this context's request, by `time.monotonic`, and the longest body of its answer;
-None: not a request to a model."""
+"""Deadline (`time.monotonic`) and longest body of this context's request to a model, or None."""
 
 
 def bound_clients() -> None:
@@ -75,8 +74,7 @@ def bound_clients() -> None:
 
 @contextmanager
 def requests_bounded(timeout_s: float, longest: int = LONGEST_BODY_BYTES) -> Iterator[None]:
-    """Bound the answers in this context to so many bytes; a thread also gives up after the
-    timeout."""
+    """Bound the answers in this context; a thread also gives up after the timeout."""
     token = _bounds.set((time.monotonic() + timeout_s, longest))
     try:
         yield
@@ -230,8 +228,7 @@ class ServedModel(ABC):
         self._tell = access.on_retry
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Try a request, at once in another form where the server refuses one. Raises
-        RequestFailedError."""
+        """Try a request, also in another form where one is refused. Raises RequestFailedError."""
         while True:
             known, started = self.forms.refused, time.monotonic()
             try:

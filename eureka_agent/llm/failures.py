@@ -273,8 +273,7 @@ def _status_failure(error: BaseException) -> RequestFailedError:
 
 
 def _words_of_body(body: Any) -> tuple[str, str | None, str, int | None]:
-    """Message, code, asked wait and the type's status of an error's body; each provider has its own
-    form."""
+    """Message, code, asked wait and the type's status of an error's body, of any provider."""
     if isinstance(body, list) and body:
         body = body[0]
     if not isinstance(body, dict):

@@ -122,8 +122,7 @@ class Gateway:
 
     @property
     def under_way(self) -> int:
-        """Number of requests without an answer, without those in batches and those that wait for
-        their next try."""
+        """Requests without an answer, without those in batches or between two tries."""
         return len(self._tries) - len(self._in_batches)
 
     async def finish(self, timeout_s: float = PATIENCE_S) -> None:

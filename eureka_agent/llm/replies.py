@@ -25,8 +25,7 @@ from eureka_agent.llm.interface import (
 from eureka_agent.records import Cost, known_tokens
 
 BOUNDS = ("max_tokens", "max_completion_tokens")
-"""Names of the bound on tokens in Chat Completions: OpenAI's newer models refuse the first, older
-compatible servers know nothing else."""
+"""Names of the bound on tokens: newer models refuse the first, older servers know no other."""
 SYSTEM = "a system message"
 OPTIONAL = ("store", "cache_control")
 """Parameters that are left out where they are refused."""
@@ -47,8 +46,7 @@ _SYSTEM_REFUSED = re.compile(
     rf"|\brole\W{{1,4}}{_SYSTEM}\b.{{0,40}}{_NOT}",
     re.IGNORECASE | re.DOTALL,
 )
-"""Chat templates of Gemma, of early Mistral models and others, and OpenAI's first models that
-reason."""
+"""Chat templates of Gemma, of early Mistral models, and of OpenAI's first reasoning models."""
 
 
 class Forms:

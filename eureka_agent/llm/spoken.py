@@ -47,8 +47,7 @@ class Block:
 
 
 def split(text: str) -> list[Block | str]:
-    """Split a text into code blocks and the prose between them, in their order. A fence with a
-    language ends an open block."""
+    """Split a text into code blocks and prose. A fence with a language ends an open block."""
     parts: list[Block | str] = []
     lines: list[str] = []
     opened: tuple[int, str, str] | None = None  # indentation, fence, language
@@ -103,8 +102,7 @@ def joined_prose(parts: list[Block | str]) -> str:
 
 
 def objects(text: str) -> Iterator[Any]:
-    """JSON values, or Python's nearest to them: of the blocks, last first, then from the last
-    braces."""
+    """JSON values, or Python's nearest: of the blocks, last first, then from the last braces."""
     blocks, _ = split_blocks(text)
     for block in reversed(blocks[-_MOST_OBJECTS:]):
         yield _value(block.body)
@@ -221,8 +219,7 @@ def _is_quoted(text: str, tag: re.Match[str]) -> bool:
 
 
 def _begins_line(text: str, place: int, last: int) -> bool:
-    """True where only blanks or another tag stand before a place in its line. `last`: the end of
-    the last thought."""
+    """True where blanks or a tag alone stand before a place. `last`: end of the last thought."""
     start = max(last, place - 200)
     before = text[max(start, text.rfind("\n", start, place) + 1) : place].rstrip()
     return not before or before.endswith((">", "]"))

@@ -77,10 +77,10 @@ def _environment_fault(
         else "the environment is at fault, no reward is"
     )
     check = command(shlex.join(["envs", "--check", environment]))
+    hint = plain_line(hint, bounds.LONGEST_HINT)
     return EnvironmentFaultError(
         f"{whose}: {plain_line(message, bounds.LONGEST_FAULT)}",
-        f"{plain_line(hint, bounds.LONGEST_HINT)}; `{check}` looks for such faults; then start a new"
-        " run",
+        f"{hint}; `{check}` looks for such faults; then start a new run",
     )
 
 
@@ -90,8 +90,7 @@ def _environment_fault(
 EXIT_SECONDS = 2.0
 _QUEUED_EVENTS = 1024
 _QUEUED_BYTES = bounds.MAX_LINE_BYTES
-"""Bound of the queued events' lines; a longer line waits alone. Parsed events take many times as
-much memory."""
+"""Bound of the queued events' lines: parsed they take many times as much memory."""
 _READ_BYTES = 1 << 18
 _MOST_FAULTS = 100
 
@@ -234,15 +233,13 @@ _INBOX_FOLDER = "inbox"
 
 
 def absolute_reference(environment: str) -> str:
-    """The argument of `--env`, with a folder's path made absolute, since a worker has a working
-    folder of its own."""
+    """The argument of `--env`, with a folder's path made absolute."""
     folder = environment_folder(environment)
     return environment if folder is None else str(folder)
 
 
 def environment_folder(environment: str) -> Path | None:
-    """Absolute path of the user's folder that `--env` names; None for a built-in environment and
-    for one without a folder."""
+    """Absolute path of the user's folder that `--env` names; None without one."""
     if not environment:
         return None
     built_in = built_in_folder(environment) is not None
@@ -258,8 +255,7 @@ def built_in_folder(environment: str) -> Path | None:
 
 
 class WorkerClient:
-    """Sends commands to a worker and receives its events. Kills a worker that breaks the
-    protocol."""
+    """Commands to a worker and its events. Kills one that breaks the protocol."""
 
     def __init__(self, wall: Wall, handle: WorkerHandle, folder: Path) -> None:
         """See `start`."""
@@ -280,8 +276,7 @@ class WorkerClient:
         self.last_sign_of_life = time.monotonic()
         """Time of the worker's last progress, in `time.monotonic` seconds. The caller sets it."""
         self.write_timeout_s = START_SECONDS
-        """Timeout for the worker to read what it is sent. A trainer reads between two
-        iterations."""
+        """Timeout of a write: a trainer reads between two iterations."""
 
     @classmethod
     async def start(
@@ -386,8 +381,7 @@ class WorkerClient:
         )
 
     def _with_own_paths(self, event: Event) -> Event:
-        """The event, with the driver's paths in its faults, since a user cannot see the worker's
-        folder."""
+        """The event, with the driver's paths in its faults: a user cannot see the worker's."""
         if isinstance(event, Fault):
             return event.model_copy(update={"message": self._own_paths(event.message)})
         if isinstance(event, Evaluated):
@@ -483,8 +477,7 @@ class WorkerClient:
         await self._reader.stop()
 
     async def close(self) -> None:
-        """Shut the worker down, or kill it. Leaves no process and no folder, even when
-        cancelled."""
+        """Shut the worker down, or kill it. Leaves nothing, even when cancelled."""
         try:
             if self.alive:
                 with contextlib.suppress(TimeoutError):

@@ -27,8 +27,7 @@ class WorkerFileError(EurekaError):
 
 
 class Inbox:
-    """Files of one worker, under the driver's own names, in a folder that the worker does not
-    see."""
+    """Files of one worker under the driver's names, in a folder hidden from it."""
 
     def __init__(self, folder: Path) -> None:
         """The first file makes `folder`."""

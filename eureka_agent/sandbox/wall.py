@@ -111,8 +111,7 @@ class Served(Protocol):
     """A wall of a service of this machine, which may be away for a while."""
 
     async def check(self) -> None:
-        """Raise WallAwayError while the service does not answer. Once it does, this removes the
-        workers whose end it could not tell."""
+        """Raise WallAwayError while it does not answer; then remove workers of unknown end."""
         ...
 
 

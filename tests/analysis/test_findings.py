@@ -340,6 +340,8 @@ def test_episodes_without_noise_decide_what_ends_early(description: TaskDescript
     do."""
     curve = points(terminations={"fell": 17, "time_out": 3}, episodes=20, episode_length=60.0)
     assert len(findings.early_termination(evidence(description, curve=curve))) == 1
+    late = points(terminations={"fell": 20}, episodes=20, episode_length=450.0)
+    assert findings.early_termination(evidence(description, curve=late)) == []
     lives = EpisodeSummary(fitness=5.0, length=500, ended_by="time_out")
     falls = EpisodeSummary(fitness=1.0, length=50, ended_by="fell")
     calm = Evaluation(episodes=(lives, lives, lives, falls), seed=1)

@@ -1,5 +1,4 @@
-"""The designer that needs no language model and no key: the default where none is set, and the
-baseline that one has to beat."""
+"""The designer without a model or a key: the default, and the baseline to beat."""
 
 from __future__ import annotations
 
@@ -73,8 +72,7 @@ class OfflineDesigner:
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
-        """The proposal without the terms that errors name; where none is left the most promising
-        draft, or another draw."""
+        """The proposal without the terms that errors name; else a draft, or another draw."""
         errors = [each.message for each in verdict.findings if each.severity == "error"]
         found, reasons = "\n".join(errors), f"The critic found: {'; '.join(errors)}."
         genome = _genome(request, rejected.reward.source)

@@ -266,8 +266,7 @@ def direction(words: Iterable[str]) -> tuple[int, int] | None:
 
 
 def read_intents(text: str) -> tuple[Intent, ...]:
-    """Goals of a text in its order, each once, completed by later clauses. Nothing is turned round:
-    that is for `understood` to see."""
+    """Goals of a text in order, each once. `understood` sees what is turned round."""
     intents: dict[Goal, Intent] = {}
     for clause in _CLAUSE_END.split(text):
         for intent in _read_clause(clause):

@@ -90,8 +90,7 @@ class RewardTerm(Record):
     numbers: dict[str, float]
     """The weight, then the numbers of its form."""
     gate: str | None = None
-    """Name of another term of values in [0, 1] that this one is multiplied with, where there is
-    one."""
+    """Name of another term of values in [0, 1] that this one is multiplied with."""
 
     @property
     def penalty(self) -> bool:

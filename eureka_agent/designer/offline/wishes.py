@@ -1,5 +1,4 @@
-"""The words of a sentence that the offline designer uses, and a person's feedback: wishes by their
-words, orders by weights."""
+"""Words of a sentence that the offline designer uses, and a person's wishes and orders."""
 
 from __future__ import annotations
 

@@ -46,8 +46,7 @@ class Engine:
 
     @property
     def cores(self) -> int | None:
-        """Number of cores for containers; None where it cannot limit processor time, as many
-        engines without root."""
+        """Cores for containers; None where it cannot limit processor time (often without root)."""
         if any(self.info.get(key) is False for key in ("CpuCfsQuota", "CpuCfsPeriod")):
             return None
         return int(self.info.get("NCPU") or 1)

@@ -72,8 +72,7 @@ class Marker:
 
 
 def dead_markers() -> list[tuple[Path, str]]:
-    """Files of dead drivers, with their engines' addresses. A file that is being written has
-    none."""
+    """Files of dead drivers, with their engines' addresses; none that is being written."""
     found = []
     for path in marker_folder().glob("*.json"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):

@@ -226,8 +226,7 @@ class DockerWall:
     )
 
     def __init__(self, engine: Engine | None = None) -> None:
-        """Removes leftovers. Raises WallError without an engine, and for a Python that a container
-        cannot use."""
+        """Removes leftovers. Raises WallError without an engine, and for an unreadable Python."""
         self._engine = engine or connect()
         self._marker = Marker(self._engine.host)
         self._containers: dict[str, int] = {}
