@@ -24,7 +24,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from eureka_agent.errors import SettingsError
-from eureka_agent.llm import replies
+from eureka_agent.llm import failures, replies
 from eureka_agent.llm.access import (
     DEFAULT_ACCESS,
     KEY_VARIABLES,
@@ -37,14 +37,6 @@ from eureka_agent.llm.access import (
     usable_address,
 )
 from eureka_agent.llm.breaker import Breaker, Retries
-from eureka_agent.llm.failures import (
-    BAD_BODIES,
-    RequestFailedError,
-    Service,
-    Trouble,
-    failure_of,
-    failure_of_body,
-)
 from eureka_agent.llm.interface import Completion, CompletionRequest, LanguageModel
 
 LONGEST_BODY_BYTES = 4 << 20
@@ -124,10 +116,14 @@ class _Body:
         """Raises RequestFailedError for a redirect, and for a compressed answer."""
         if response.has_redirect_location:
             target = str(response.next_request.url)
-            raise RequestFailedError(Trouble.REDIRECT, target, status=response.status_code)
+            raise failures.RequestFailedError(
+                failures.Trouble.REDIRECT, target, status=response.status_code
+            )
         encoding = response.headers.get("content-encoding", "identity").strip().lower()
         if encoding != "identity":
-            raise RequestFailedError(Trouble.NONSENSE, f"compressed as {encoding!r}")
+            raise failures.RequestFailedError(
+                failures.Trouble.NONSENSE, f"compressed as {encoding!r}"
+            )
         self._response, self._deadline, self._longest = response, deadline, longest
         self._content = bytearray()
 
@@ -135,9 +131,9 @@ class _Body:
         """Add bytes. Raises RequestFailedError for too many of them, or too late."""
         self._content += part
         if len(self._content) > self._longest:
-            raise RequestFailedError(Trouble.TOO_LONG)
+            raise failures.RequestFailedError(failures.Trouble.TOO_LONG)
         if time.monotonic() > self._deadline:
-            raise RequestFailedError(Trouble.TIMEOUT)
+            raise failures.RequestFailedError(failures.Trouble.TIMEOUT)
 
     def whole_response(self) -> Any:
         """The answer with its body, as from a client that has read all of it. Raises
@@ -146,8 +142,8 @@ class _Body:
         response, content = self._response, bytes(self._content)
         # files of results are got, and a line of them may be an error
         if response.is_success and response.request.method == "POST":
-            with suppress(*BAD_BODIES):
-                if (failure := failure_of_body(json.loads(content))) is not None:
+            with suppress(*failures.BAD_BODIES):
+                if (failure := failures.failure_of_body(json.loads(content))) is not None:
                     raise failure
         extensions = {**response.extensions}
         extensions.pop("network_stream", None)
@@ -217,7 +213,9 @@ def language_model(model: str, access: ModelAccess = DEFAULT_ACCESS) -> Language
 class ServedModel(ABC):
     """A model on a server."""
 
-    def __init__(self, service: Service, access: ModelAccess, forms: replies.Forms) -> None:
+    def __init__(
+        self, service: failures.Service, access: ModelAccess, forms: replies.Forms
+    ) -> None:
         """`forms` learn what the server refuses."""
         self.name = service.name
         self.service = service
@@ -233,7 +231,7 @@ class ServedModel(ABC):
             known, started = self.forms.refused, time.monotonic()
             try:
                 return (await self._once(request)).made_in(time.monotonic() - started)
-            except RequestFailedError as error:
+            except failures.RequestFailedError as error:
                 failure = error
             if failure.refusal:
                 return replies.refused()
@@ -293,7 +291,7 @@ class SdkModel(ServedModel):
             where = repr(shown_address(address)) if address else provider
             what = f"cannot use the server {where}: {redact(str(error))}"
             raise SettingsError(what, "see --base-url") from None
-        service = Service(
+        service = failures.Service(
             name=name,
             address=shown_address(str(self._client.base_url)),
             key_name=KEY_VARIABLES[provider],
@@ -326,9 +324,9 @@ class SdkModel(ServedModel):
                     call = getattr(self._client, method)
                     return bytes(await call(path, cast_to=bytes, **options))
         except TimeoutError:
-            raise RequestFailedError(Trouble.TIMEOUT) from None
-        except (self._sdk_error, *BAD_BODIES) as error:
-            raise failure_of(error) from None
+            raise failures.RequestFailedError(failures.Trouble.TIMEOUT) from None
+        except (self._sdk_error, *failures.BAD_BODIES) as error:
+            raise failures.failure_of(error) from None
 
     async def close(self) -> None:
         """Close the connections, as the garbage collector would print a traceback."""

@@ -8,13 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eureka_agent.llm.failures import (
-    BAD_BODIES,
-    RequestFailedError,
-    Trouble,
-    failure_in_body,
-    failure_of_body,
-)
+from eureka_agent.llm import failures
 from eureka_agent.llm.interface import (
     LONGEST_REPLY_TOKENS,
     ChatMessage,
@@ -70,11 +64,11 @@ class Forms:
     def bound(self) -> str:
         return next(name for name in self._bounds if name not in self.refused)
 
-    def learn(self, failure: RequestFailedError, known: frozenset[str]) -> str:
+    def learn(self, failure: failures.RequestFailedError, known: frozenset[str]) -> str:
         """Take in a refusal of a form, by a server that was asked without the forms in `known`.
         Returns the refused form; empty for another failure."""
         if (
-            failure.trouble not in (Trouble.STATUS, Trouble.OTHER)
+            failure.trouble not in (failures.Trouble.STATUS, failures.Trouble.OTHER)
             or failure.status in _OTHER_REASONS
         ):
             return ""
@@ -177,8 +171,8 @@ def decoded(body: bytes) -> Any:
     """The value of a JSON body. Raises RequestFailedError for another body."""
     try:
         return json.loads(body)
-    except BAD_BODIES:
-        raise RequestFailedError(Trouble.NONSENSE) from None
+    except failures.BAD_BODIES:
+        raise failures.RequestFailedError(failures.Trouble.NONSENSE) from None
 
 
 def part(thing: Any, *names: str) -> Any:
@@ -193,7 +187,7 @@ def listed(thing: Any, name: str) -> list[Any]:
     found = part(thing, name)
     if isinstance(found, list):
         return found
-    raise failure_of_body(thing) or RequestFailedError(Trouble.NONSENSE)
+    raise failures.failure_of_body(thing) or failures.RequestFailedError(failures.Trouble.NONSENSE)
 
 
 def read_content(content: Any) -> Content:
@@ -264,7 +258,7 @@ def read_chat(response: Any) -> Completion:
     """Read a reply of Chat Completions. Raises RequestFailedError for an invalid one."""
     choices = listed(response, "choices")
     first = choices[0] if choices else None
-    broken_off = failure_in_body(part(first, "error"))
+    broken_off = failures.failure_in_body(part(first, "error"))
     if broken_off is not None:
         raise broken_off
     message = part(first, "message")
@@ -292,8 +286,8 @@ def read_response(response: Any) -> Completion:
         return read_chat(response)
     status = part(response, "status")
     if status == "failed":
-        failure = failure_in_body(part(response, "error"))
-        raise failure or RequestFailedError(Trouble.OTHER, "without a reason")
+        failure = failures.failure_in_body(part(response, "error"))
+        raise failure or failures.RequestFailedError(failures.Trouble.OTHER, "without a reason")
     content = read_content(listed(response, "output"))
     ending = FinishReason.STOP if status in ("completed", None) else FinishReason.OTHER
     if status == "incomplete":

@@ -16,21 +16,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from eureka_agent import errors
 from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.safe_files import read_plain
 from eureka_agent.boundary import bounds
 from eureka_agent.boundary.commands import Command, Open, Prepare, Shutdown
 from eureka_agent.boundary.events import EVENT, Evaluated, Event, Fault, Opened, Prepared
 from eureka_agent.environment_files import ENVIRONMENT_FILE, source_folders
-from eureka_agent.errors import (
-    EnvironmentFaultError,
-    EurekaError,
-    GpuLostError,
-    WorkerDiedError,
-    WorkerLostError,
-    signal_name,
-    system_reason,
-)
 from eureka_agent.invocation import command
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
@@ -41,20 +33,22 @@ from eureka_agent.text import plain_line, plain_text
 
 
 def raised_by(
-    fault: Fault, otherwise: type[EurekaError], environment: str, opening: bool = False
-) -> EurekaError:
+    fault: Fault, otherwise: type[errors.EurekaError], environment: str, opening: bool = False
+) -> errors.EurekaError:
     """The error for a worker's fault: GpuLostError, EnvironmentFaultError where no reward is to
     blame, else `otherwise`. `environment`: its name for the user; `opening`: there is no reward
     yet."""
     if fault.gpu:
         hint = "`nvidia-smi` and `dmesg` tell why; the same command goes on where it was"
-        return GpuLostError(plain_line(fault.message, bounds.LONGEST_FAULT), hint)
+        return errors.GpuLostError(plain_line(fault.message, bounds.LONGEST_FAULT), hint)
     if fault.environment:
         return _environment_fault(fault.message, fault.hint, environment, opening)
     return otherwise(fault.message.strip() or "the worker gave no reason", fault.hint)
 
 
-def stuck(last_words: str, timeout_s: float, environment: str) -> EnvironmentFaultError | None:
+def stuck(
+    last_words: str, timeout_s: float, environment: str
+) -> errors.EnvironmentFaultError | None:
     """The error for a worker that hangs in a call of the environment; else None."""
     _, found, stack = plain_text(last_words).rpartition("Timeout (")
     calls = [line.strip() for line in stack.splitlines() if line.startswith("  File ")]
@@ -70,7 +64,7 @@ def stuck(last_words: str, timeout_s: float, environment: str) -> EnvironmentFau
 
 def _environment_fault(
     message: str, hint: str, environment: str, opening: bool
-) -> EnvironmentFaultError:
+) -> errors.EnvironmentFaultError:
     whose = (
         "the environment fails before any reward is called"
         if opening
@@ -78,7 +72,7 @@ def _environment_fault(
     )
     check = command(shlex.join(["envs", "--check", environment]))
     hint = plain_line(hint, bounds.LONGEST_HINT)
-    return EnvironmentFaultError(
+    return errors.EnvironmentFaultError(
         f"{whose}: {plain_line(message, bounds.LONGEST_FAULT)}",
         f"{hint}; `{check}` looks for such faults; then start a new run",
     )
@@ -105,7 +99,7 @@ class EventReader:
     def __init__(self, wall: Wall, handle: WorkerHandle, inbox: Inbox) -> None:
         """Starts to read at once."""
         self.violation = ""
-        self.failure: EurekaError | None = None
+        self.failure: errors.EurekaError | None = None
         """Error of the driver that ended the reading, such as a full disk."""
         self._wall = wall
         self._handle = handle
@@ -152,7 +146,7 @@ class EventReader:
                 self.violation = str(error)
             except WorkerFileError as error:
                 self.violation = error.message
-            except EurekaError as error:  # a full disk
+            except errors.EurekaError as error:  # a full disk
                 self.failure = error
             if not self.violation and self.failure is None:
                 with contextlib.suppress(TimeoutError):
@@ -315,8 +309,8 @@ class WorkerClient:
         try:
             content = await asyncio.to_thread(read_plain, path, bounds.MAX_FILE_BYTES)
         except OSError as error:
-            raise EurekaError(
-                f"cannot give a worker the file {str(path)!r}: {system_reason(error)}",
+            raise errors.EurekaError(
+                f"cannot give a worker the file {str(path)!r}: {errors.system_reason(error)}",
                 "restore it, or train again",
             ) from None
         self._sources[name] = path
@@ -372,10 +366,10 @@ class WorkerClient:
         if self._reader.failure is not None:
             raise self._reader.failure
         if self._handle.returncode == LOST:
-            raise WorkerLostError(f"a worker was lost: {self.last_words()}")
+            raise errors.WorkerLostError(f"a worker was lost: {self.last_words()}")
         ending = self.ending()
         last_words = "its last words are above; " if "\n" in ending else ""
-        raise WorkerDiedError(
+        raise errors.WorkerDiedError(
             f"the worker {ending}",
             f"{last_words}{_BROKEN if self._reader.violation else _SHORT_OF_MEMORY}",
         )
@@ -424,7 +418,7 @@ class WorkerClient:
             event = await self.receive(timeout_s)
         except TimeoutError:
             await self.kill()
-            raise WorkerDiedError(
+            raise errors.WorkerDiedError(
                 f"opening the environment {environment!r} took longer than {timeout_s:g} s",
                 "try again on a less busy machine, or look for a loop in the environment's"
                 " constructor",
@@ -433,8 +427,8 @@ class WorkerClient:
             return event
         await self.kill()
         if isinstance(event, Fault):
-            raise raised_by(event, EurekaError, environment, opening=True)
-        raise WorkerDiedError(
+            raise raised_by(event, errors.EurekaError, environment, opening=True)
+        raise errors.WorkerDiedError(
             f"the worker answered 'open' with {event.type!r}", "expected 'opened'"
         )
 
@@ -444,14 +438,14 @@ class WorkerClient:
         try:
             event = await self.receive(START_SECONDS)
         except TimeoutError:
-            raise WorkerDiedError(
+            raise errors.WorkerDiedError(
                 f"the worker did not prepare a training within {START_SECONDS:g} s",
                 "try again on a less busy machine, or use --device cpu",
             ) from None
         if isinstance(event, Fault):
-            raise raised_by(event, EurekaError, self.environment)
+            raise raised_by(event, errors.EurekaError, self.environment)
         if not isinstance(event, Prepared):
-            raise WorkerDiedError(
+            raise errors.WorkerDiedError(
                 f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'"
             )
 
@@ -463,7 +457,7 @@ class WorkerClient:
         elif status is None:
             how = "closed its end"
         elif status < 0:
-            how = f"was ended by {signal_name(-status)}"
+            how = f"was ended by {errors.signal_name(-status)}"
         else:
             how = f"ended with exit status {status}"
         tail = plain_text(self._handle.last_words())

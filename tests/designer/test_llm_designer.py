@@ -417,9 +417,10 @@ async def revised(
     """Roles and texts of the conversation after a rejection, and the new source."""
     gateway = ScriptedGateway(first, fenced(REWARD))
     designer = designer_of(gateway)
-    request = design_request(description)
+    request = replace(design_request(description), revision=1)
     rejected = await designer.propose(request)
     mended = await designer.revise(request, rejected, Verdict(findings=findings))
+    assert gateway.requests[1].sample == request.seed + 1
     return [
         (message.role, message.content) for message in gateway.requests[1].messages
     ], mended.reward.source
