@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eureka_agent.llm.markdown import Block, split_blocks
+from eureka_agent.llm.spoken import Block, split_blocks
 from eureka_agent.text import clipped, one_line, printable, without_headings
 
 

@@ -108,7 +108,6 @@ class Coverage:
 
     @property
     def text(self) -> str:
-        """Sentence on the trainings and the baselines."""
         others = " and ".join(f"the {name} reward" for name in self.baselines)
         who = wording.plural(self.trainings, "training")
         return self._said(f"{who}, and those of {others}," if others else who)

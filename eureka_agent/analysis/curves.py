@@ -91,11 +91,9 @@ class Evidence:
         return rank_correlation(places, fitness) >= RISING_CORRELATION
 
     def size(self, component: str, points: Sequence[CurvePoint]) -> float:
-        """Mean magnitude of a component."""
         return _mean([point.component_magnitudes.get(component, 0.0) for point in points])
 
     def deviation(self, component: str, points: Sequence[CurvePoint]) -> float:
-        """Mean deviation of a component."""
         return _mean([point.component_deviations.get(component, 0.0) for point in points])
 
     def shares(self, points: Sequence[CurvePoint] | None = None) -> dict[str, float]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from eureka_agent import records
 from eureka_agent.analysis.coverage import visited
 from eureka_agent.analysis.curves import (
     TIME_OUT,
@@ -25,16 +26,6 @@ from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, ImagePart, Role
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.llm.spoken import no_answer, spoken
-from eureka_agent.records import (
-    ComponentSummary,
-    CurvePoint,
-    Diagnosis,
-    DiagnosisFinding,
-    EpisodeSummary,
-    Evaluation,
-    Outcome,
-    TaskDescription,
-)
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import printable, without_headings
@@ -44,8 +35,8 @@ _FINDINGS = "Findings:"
 
 def designer_text(
     evidence: Evidence,
-    components: Sequence[ComponentSummary],
-    findings: Sequence[DiagnosisFinding],
+    components: Sequence[records.ComponentSummary],
+    findings: Sequence[records.DiagnosisFinding],
     episodes: str = "",
 ) -> str:
     """Reflection, fitness without noise, findings with advice, and the episodes if given."""
@@ -61,7 +52,7 @@ def designer_text(
     return "\n\n".join(parts)
 
 
-def _finding_line(finding: DiagnosisFinding) -> str:
+def _finding_line(finding: records.DiagnosisFinding) -> str:
     return f"- {finding.message} Advice: {finding.advice}."
 
 
@@ -111,7 +102,7 @@ def endings_text(evidence: Evidence) -> str:
     )
 
 
-def _early_ends(episodes: Sequence[EpisodeSummary], good: Collection[str]) -> str:
+def _early_ends(episodes: Sequence[records.EpisodeSummary], good: Collection[str]) -> str:
     causes = Counter(episode.ended_by for episode in episodes if episode.ended_by != TIME_OUT)
     ended = ", ".join(
         f"{cause} {count}{', a success' if cause in good else ''}"
@@ -121,13 +112,13 @@ def _early_ends(episodes: Sequence[EpisodeSummary], good: Collection[str]) -> st
 
 
 def diagnose(
-    outcome: Outcome | None,
-    points: Sequence[CurvePoint],
-    evaluation: Evaluation | None,
-    description: TaskDescription,
+    outcome: records.Outcome | None,
+    points: Sequence[records.CurvePoint],
+    evaluation: records.Evaluation | None,
+    description: records.TaskDescription,
     failure: str = "",
     trajectories: Path | None = None,
-) -> Diagnosis:
+) -> records.Diagnosis:
     """Diagnose a training. `outcome`: None for one that broke off (see `failure`); `trajectories`:
     npz of worst and best episode. Raises RunFolderError."""
     episodes = read_trajectories(trajectories) if trajectories is not None else {}
@@ -139,7 +130,7 @@ def diagnose(
     if fitness is None and outcome is not None:
         fitness = outcome.training_fitness
     episode_parts = episodes_text(episodes, evaluation, description)
-    return Diagnosis(
+    return records.Diagnosis(
         fitness=fitness,
         fitness_values=tuple(each.fitness for each in evidence.checkpoints),
         episode_length_values=tuple(each.episode_length for each in evidence.checkpoints),
@@ -162,7 +153,7 @@ class Analyst:
     def __init__(
         self,
         model: ConfiguredModel,
-        description: TaskDescription,
+        description: records.TaskDescription,
         sentence: str,
         settings: SearchSettings | None = None,
     ) -> None:
@@ -174,7 +165,7 @@ class Analyst:
         self,
         attempt: str,
         reward: RewardSpecification,
-        diagnosis: Diagnosis,
+        diagnosis: records.Diagnosis,
         pictures: tuple[ImagePart, ...] = (),
     ) -> str:
         """Explain a training; empty for a spent budget. `pictures`: of its episodes. Raises

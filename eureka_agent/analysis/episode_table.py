@@ -22,7 +22,6 @@ SAME = 0.99
 ROUNDING = 1e-3
 """Relative difference allowed between the lengths of one vector in two frames."""
 LEAST_STEPS = 5
-"""Fewest steps for a correlation."""
 
 
 class KnownColumns:
@@ -83,7 +82,6 @@ BEFORE_A_FAILURE_S = (0.2, 0.5, 1.0)
 LEAST_GAP_S = 0.1
 """Least time between columns, unless a sixteenth of the episode is shorter."""
 MOST_ROWS = 24
-"""Most rows of a table, a bound on its cost."""
 MOST_ENTRIES = 4
 """Most entries of a vector that are shown one by one; a longer one is shown by its mean size."""
 STILL = 1e-3
@@ -97,7 +95,6 @@ LEGEND = (
     " before; |x| is the mean size of all entries."
 )
 _IMPLIED = ("terminated", "succeeded")
-"""Variables that the episode's heading implies."""
 _TILT, _TURN = ("upright", "gravity", "pitch", "roll"), ("heading", "yaw")
 """Words in the names of variables that together replace a quaternion, and are readable."""
 _FORCES = ("N", "N·m", "Nm", "W")
@@ -123,7 +120,6 @@ class _Row:
 
     @property
     def label(self) -> str:
-        """Name and unit, with the kind of value shown."""
         name = f"|{self.variable.name}|" if self.is_long else self.variable.name
         return f"{'mean ' if self.is_mean else ''}{name} [{self.variable.unit}]"
 
@@ -195,7 +191,6 @@ def trajectory_tables(
 
 
 def length_of(episode: Episode) -> int:
-    """Steps of an episode."""
     return max((len(values) for values in episode.values() if values.ndim), default=0)
 
 

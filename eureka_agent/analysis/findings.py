@@ -361,11 +361,9 @@ FINDINGS: tuple[Callable[[Evidence], list[DiagnosisFinding]], ...] = (
     dead_components,
     still_improving,
 )
-"""All findings in order of relevance."""
 
 
 def all_findings(evidence: Evidence) -> tuple[DiagnosisFinding, ...]:
-    """All findings on the evidence."""
     return tuple(finding for find in FINDINGS for finding in find(evidence))
 
 

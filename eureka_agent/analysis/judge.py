@@ -1,5 +1,4 @@
-"""A model that sees, as a judge of attempts: it gets two pictures and the task's sentence (Wang et
-al. 2024, RL-VLM-F)."""
+"""A model that sees, as a judge of pictures of two attempts (Wang et al. 2024, RL-VLM-F)."""
 
 from __future__ import annotations
 
@@ -14,9 +13,8 @@ from eureka_agent.llm.interface import (
     LanguageModelError,
     Role,
 )
-from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render
-from eureka_agent.llm.spoken import ending_of, no_answer, spoken, why_no_answer
+from eureka_agent.llm.spoken import ending_of, no_answer, objects, spoken, why_no_answer
 from eureka_agent.records import Message, TaskDescription
 from eureka_agent.text import clipped, one_line, printable
 
@@ -86,7 +84,6 @@ class ModelJudge:
 
     @property
     def name(self) -> str:
-        """Name of the model."""
         return self._model.name
 
     async def compare(self, first: bytes, second: bytes) -> tuple[Grade | None, str]:

@@ -1,5 +1,4 @@
-"""Prior of an environment's parameters: the values at which a trained policy still works (Ma et al.
-2024, the reward-aware physics prior)."""
+"""Values of parameters at which a trained policy still works (Ma et al. 2024, DrEureka)."""
 
 from __future__ import annotations
 
@@ -24,7 +23,6 @@ def values_to_score(parameter: ParameterSpec) -> tuple[float, ...]:
 
 
 def _between(default: float, end: float, share: float) -> float:
-    """The value at a share of the way from the default to an end."""
     ratios = default > 0 and end > 0
     value = default * (end / default) ** share if ratios else default + share * (end - default)
     rounded = float(f"{value:.4g}")

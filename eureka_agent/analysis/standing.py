@@ -48,7 +48,6 @@ class Preferences:
     """Shape: (attempts, attempts)."""
 
     def strength(self, name: str) -> tuple[float, float]:
-        """Mean and standard deviation."""
         place = self.names.index(name)
         return float(self.mean[place]), math.sqrt(float(self.covariance[place, place]))
 
@@ -58,7 +57,6 @@ class Preferences:
         return tuple((name, *self.strength(name)) for name in order)
 
     def means(self) -> dict[str, float]:
-        """Mean strengths by attempt."""
         return dict(zip(self.names, self.mean.tolist(), strict=True))
 
     @cached_property
@@ -70,12 +68,10 @@ class Preferences:
         return dict(zip(self.names, wins.tolist(), strict=True))
 
     def next_pair(self, among: Sequence[str]) -> tuple[str, str] | None:
-        """The pair whose comparison tells most about which is the best; None for fewer than two.
-
-        A comparison's information is the mutual information of answer and strengths (Houlsby et al.
-        2011, "Bayesian active learning for classification and preference learning"), weighed by
-        the chance that one of the two is the best.
-        """
+        """The pair whose comparison tells most about which is the best; None for fewer than two. A
+        comparison's information is the mutual information of answer and strengths (Houlsby et al.
+        2011, "Bayesian active learning for classification and preference learning"), weighed by the
+        chance that one of the two is the best."""
         chance = self.chance_best
         likely = [name for name in among if chance[name] >= _LEAST_CHANCE]
         if len(likely) < 2:
@@ -99,7 +95,6 @@ class Preferences:
 
 
 def _bits(chance: float) -> float:
-    """Entropy of a coin."""
     if not 0.0 < chance < 1.0:
         return 0.0
     return -chance * math.log2(chance) - (1.0 - chance) * math.log2(1.0 - chance)
@@ -175,12 +170,10 @@ def latest_importance(feedback: Sequence[Given]) -> tuple[Given, ...]:
 
 
 def choices_of(feedback: Sequence[Given]) -> tuple[Given, ...]:
-    """A person's choices among clips and comparisons of pairs."""
     return tuple(each for each in feedback if isinstance(each.feedback, Choice | Comparison))
 
 
 def comparisons_of_model(feedback: Sequence[Given]) -> tuple[Comparison, ...]:
-    """A model's comparisons of pairs."""
     judgements = (each.feedback for each in feedback if isinstance(each.feedback, Judgement))
     return tuple(comparison for each in judgements for comparison in each.comparisons)
 
@@ -224,8 +217,7 @@ def with_strengths(attempts: Sequence[Attempt], feedback: Sequence[Given]) -> tu
 
 
 def judged(attempts: Sequence[Attempt], feedback: Sequence[Given]) -> tuple[Attempt, ...]:
-    """The attempts for a strategy: where strengths rank them, with the strength in place of the
-    fitness."""
+    """The attempts for a strategy: where strengths rank, they stand for the fitness."""
 
     def by_strength(attempt: Attempt) -> Attempt:
         if attempt.strength is None or attempt.outcome is None:

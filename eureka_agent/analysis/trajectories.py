@@ -32,9 +32,7 @@ RUN_UP_S = 2.0
 RUN_UP_SHARE = 0.25
 """Bound on these seconds, relative to the longest episode."""
 ROUNDING = 1e-9
-"""Relative rounding error of sums."""
 ADDITIVE = ("sum", "mean")
-"""Reductions under which every step contributes to the fitness."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +152,6 @@ def _words(lost: Losses, steps: int, description: TaskDescription) -> str:
 
 
 RECORDED = ("worst", "best")
-"""Names of the episodes kept of an evaluation."""
 
 
 def read_trajectories(

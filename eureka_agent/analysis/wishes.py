@@ -18,9 +18,8 @@ from eureka_agent.errors import RunFolderError
 from eureka_agent.feedback_records import LONGEST_WORDS, Given, Measure, Reading, Wish
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, Role
-from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import no_answer, spoken
+from eureka_agent.llm.spoken import no_answer, objects, spoken
 from eureka_agent.records import Attempt, TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import clipped, printable
@@ -39,8 +38,7 @@ class Reads(Protocol):
     async def read(
         self, wish: Wish, standing: Sequence[Given], about: Attempt | None, correction: str
     ) -> Reading:
-        """The reading of a wish. `about`: the attempt that it is about; `correction`: what the
-        person said of an earlier reading."""
+        """The reading of a wish `about` an attempt, after a `correction` of an earlier one."""
         ...
 
 
@@ -122,8 +120,7 @@ def parse_measure(value: Any, description: TaskDescription) -> Measure | None:
 
 
 def measured(measure: Measure, episodes: Sequence[Episode]) -> float | None:
-    """Mean of the measure over episodes; None where none has the variable. A vector without an
-    entry counts by its Euclidean length."""
+    """Mean of the measure over episodes that have it; a vector counts by its length."""
     values = [_in_episode(measure, each.get(measure.variable)) for each in episodes]
     found = [value for value in values if value is not None]
     return sum(found) / len(found) if found else None
@@ -146,8 +143,7 @@ def _in_episode(measure: Measure, values: npt.NDArray[np.generic] | None) -> flo
 
 
 def measured_attempts(measure: Measure, run: Path, attempts: Sequence[str]) -> dict[str, float]:
-    """The measure in the best and the worst stored episode of attempts, nearest to the aim first;
-    without those that have none."""
+    """The measure in the stored episodes of attempts, nearest to the aim first."""
     found = {}
     for name in attempts:
         try:

@@ -1,9 +1,6 @@
 """The critic's second step: the syntax, functions and attributes that a reward may use. It gives
-good messages; the protection is the wall.
-
-It is a positive list: what `vocabulary` does not name is refused, with the nearest allowed name as
-a hint.
-"""
+good messages; the protection is the wall. It is a positive list: what `vocabulary` does not name is
+refused, with the nearest allowed name as a hint."""
 
 from __future__ import annotations
 
@@ -26,7 +23,6 @@ _SYNTAX = frozenset(
     Not Invert UAdd USub Add Sub Mult Div FloorDiv Mod Pow MatMult BitAnd BitOr BitXor LShift
     RShift Eq NotEq Lt LtE Gt GtE Is IsNot In NotIn Load Store Del""".split()  # noqa: SIM905
 )
-"""Names of the allowed nodes of a syntax tree."""
 _CLASSES = frozenset(("torch.Tensor", "typing.Union"))
 """The class whose constructor may leave memory as it was, and what gives it back."""
 _SETS = frozenset(("set", "frozenset"))
@@ -162,8 +158,7 @@ class _Walk:
         self._check_all(body, (around or frozenset()) | arguments.keys() | bound)
 
     def _check_change(self, target: ast.expr, local: frozenset[str] | None) -> None:
-        """Refuse a change of an object from outside the function, which would last until the next
-        call."""
+        """Refuse a change of an object from outside the function: it would outlive the call."""
         while isinstance(target, (ast.Subscript, ast.Attribute)):
             target = target.value
         if (
@@ -251,8 +246,7 @@ class _Walk:
             self._refuse("A204", f"`{module}.{name}`", node, hint)
 
     def _path(self, node: ast.AST) -> str:
-        """Full path of a module's member, such as `torch.nn.functional.relu` for `F.relu`; else
-        empty."""
+        """Full path of a module's member: `torch.nn.functional.relu` for `F.relu`; else empty."""
         if isinstance(node, ast.Name):
             return self._modules.get(node.id, "")
         inner = self._path(node.value) if isinstance(node, ast.Attribute) else ""
@@ -292,8 +286,7 @@ def _harmless(node: ast.AST, own: set[str]) -> Iterator[ast.AST]:
 
 
 def _views(*nodes: ast.AST) -> Iterator[ast.AST]:
-    """The methods of calls that give the keys or the items of a dict, which operators take for
-    sets."""
+    """The calls for a dict's keys or items, which operators take for sets."""
     for node in nodes:
         match node:
             case ast.Call(func=ast.Attribute(attr=name) as method) if name in _VIEWS:
@@ -301,7 +294,6 @@ def _views(*nodes: ast.AST) -> Iterator[ast.AST]:
 
 
 def changes(method: str) -> bool:
-    """True if a method changes its object."""
     return method in vocabulary.CHANGES or (method.endswith("_") and not method.endswith("__"))
 
 

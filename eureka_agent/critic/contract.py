@@ -1,5 +1,4 @@
-"""The critic's third step: `compute_reward`, its arguments and names, by the syntax tree. The dry
-run checks what it returns."""
+"""The critic's third step: `compute_reward`, its arguments and names, by the syntax tree."""
 
 from __future__ import annotations
 
@@ -102,7 +101,6 @@ def _check_arguments(
 
 
 def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
-    """The arguments' defaults by name."""
     positional = reversed([*arguments.posonlyargs, *arguments.args])
     pairs = list(zip(positional, reversed(arguments.defaults), strict=False))
     keywords = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
@@ -111,8 +109,7 @@ def _defaults(arguments: ast.arguments) -> dict[str, ast.expr]:
 
 
 def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Finding]:
-    """A finding for each undefined name at its first use, mostly a variable missing in the
-    arguments."""
+    """A finding for each undefined name at its first use: mostly a missing argument."""
     defined = vocabulary.ALWAYS_DEFINED | names_bound(tree)
     variables = {each.name for each in description.public_variables()}
     variables |= {each.name for each in description.constants}

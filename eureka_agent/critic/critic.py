@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from eureka_agent.fleet.dry_runner import DryRunner
 
 REVIEW = "review"
-"""The name of the step that a model makes."""
 DOUBTS = ("C307", "D313", "D315")
 """Warnings of a reward that may not say what its author meant: an unused argument, a total that
 does not move, terms that do not make up the total. A component that does not move is none, since it
@@ -40,10 +39,7 @@ class Critic:
         review_all: bool = True,
     ) -> None:
         """With `novelty` a reward is compared with those of a memory. `reviewer` reads accepted
-        rewards.
-
-        Without `review_all` it reads only rewards with `doubts_of` them.
-        """
+        rewards. Without `review_all` it reads only rewards with `doubts_of` them."""
         self._description = description
         self._runner = runner
         self._novelty = novelty
@@ -52,10 +48,8 @@ class Critic:
 
     async def judge(self, reward: RewardSpecification, memory: Memory = NOTHING_KNOWN) -> Verdict:
         """The verdict on a reward, of all steps but the review. `memory` is what it is compared
-        with.
-
-        The reward's own failures are findings. Raises EurekaError when the dry run cannot be made.
-        """
+        with. The reward's own failures are findings. Raises EurekaError when the dry run cannot be
+        made."""
         begin = time.monotonic()
         given = reward
         reward, findings, steps = self._check_source(reward)
@@ -88,8 +82,7 @@ class Critic:
     def _check_source(
         self, reward: RewardSpecification
     ) -> tuple[RewardSpecification, list[Finding], list[str]]:
-        """The reward, repaired where that can be done, with the findings and the names of the steps
-        on its source alone."""
+        """The repaired reward, with the findings and the steps on its source alone."""
         steps = ["parse"]
         tree, findings = parse(reward.source)
         if tree is not None:
@@ -109,11 +102,9 @@ class Critic:
 
     async def review(self, reward: RewardSpecification, verdict: Verdict, attempt: str) -> Verdict:
         """The verdict on an accepted reward, with the review as a further step. The ledger of costs
-        gets the id `attempt`.
-
-        The verdict stays the same without a reviewer or a doubt, after an earlier review, and when
-        the budget for models is spent. Raises LanguageModelError if the reviewer cannot be reached.
-        """
+        gets the id `attempt`. The verdict stays the same without a reviewer or a doubt, after an
+        earlier review, and when the budget for models is spent. Raises LanguageModelError if the
+        reviewer cannot be reached."""
         if (
             self._reviewer is None
             or REVIEW in verdict.steps_run
@@ -147,6 +138,5 @@ def _rejected(findings: Sequence[Finding]) -> bool:
 
 
 def doubts_of(verdict: Verdict) -> tuple[Finding, ...]:
-    """The warnings that call for a review. A contradiction that no other step sees costs one
-    training."""
+    """The warnings that call for a review."""
     return tuple(finding for finding in verdict.findings if finding.code in DOUBTS)

@@ -1,5 +1,4 @@
-"""What a reward is compared with: the rewards that this run has tried, and recorded episodes. The
-search fills this memory."""
+"""What a reward is compared with: known rewards and recorded episodes of this run."""
 
 from __future__ import annotations
 
@@ -37,8 +36,7 @@ class KnownEpisodes:
 
 @dataclass(frozen=True)
 class Memory:
-    """Known rewards and episodes that a reward is compared with. An empty part leaves its
-    comparison out."""
+    """Known rewards and episodes; an empty part leaves its comparison out."""
 
     rewards: tuple[KnownReward, ...] = ()
     episodes: tuple[KnownEpisodes, ...] = ()
@@ -55,8 +53,7 @@ of one policy's episodes on hopper and ant, and leaves about half of the pairs."
 LEAST_RANGE = 0.05
 """Range of fitness, as a part of the largest, below which all episodes count as equally good."""
 LEAST_PAIRS = 12
-"""Pairs below which nothing is told: about half of those between six episodes, of three
-attempts."""
+"""Pairs below which nothing is told: half of those between six episodes."""
 
 
 def episode_order(
@@ -64,11 +61,9 @@ def episode_order(
 ) -> EpisodeOrder | None:
     """A reward's order of all pairs of episodes; None for too few. `returns`: by episode, None
     where not finite. Of two that differ clearly in fitness the better one should have the higher.
-
     This is the Trajectory Preference Evaluation of CARD (Sun et al. 2024). It decides nothing,
     since it foretold nothing: of 88 rewards that it would have refused none was bad. Designers are
-    told.
-    """
+    told."""
     ranked = [
         (fitness, value)
         for known, values in zip(episodes, returns, strict=True)

@@ -11,16 +11,13 @@ from eureka_agent import syntax
 from eureka_agent.records import Finding
 
 EMPTY, NO_PYTHON = "P101", "P103"
-"""Codes of the findings on an empty source and on one that is no Python."""
 MAX_SOURCE_CHARACTERS = 50_000
 MAX_NODES = 20_000
-"""Most nodes of the syntax tree, several times those of a long hand-written source. `a<a<a` has one
-for each character."""
+"""Most nodes of the syntax tree, several times those of a long hand-written source."""
 MAX_DEPTH = 100
 """Deepest nesting of the syntax tree. Beyond it recursion in Python's own tools may fail."""
 MAX_BITS = 1024
-"""Most bits of an integer. No float is larger, and Python refuses to write very long integers as
-text."""
+"""Most bits of an integer: no float is larger, and Python writes no longer one as text."""
 _SHORTER = "write the reward as a short function"
 
 

@@ -1,5 +1,4 @@
-"""Repairs of defects with one sure repair, which saves a revision. A note describes each. Lines
-stay in place."""
+"""Repairs of defects with one sure repair, with a note for each. Lines stay in place."""
 
 from __future__ import annotations
 
@@ -17,7 +16,6 @@ from eureka_agent.records import Finding, TaskDescription
 
 _NUMBERS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "Inf": "math.inf", "nan": "math.nan"}
 _FUNCTIONS = re.compile("acos|asin|atan2?|cosh?|erf|exp|expm1|log(10|1p|2)?|pow|sinh?|sqrt|tanh?")
-"""Functions of torch for tensors and of math for numbers."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +51,7 @@ def repair(
 
 
 def replaced(source: str, edits: Iterable[tuple[ast.expr | ast.stmt, str]]) -> str:
-    """The source with texts in place of some of its nodes, of which none holds another one. Lines
-    stay in place."""
+    """The source with texts in place of some of its nodes. Lines stay in place."""
     lines = source.encode().split(b"\n")  # columns of a syntax tree count bytes
     for node, text in sorted(edits, key=lambda each: _place(each[0]), reverse=True):
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
@@ -69,8 +66,7 @@ def _place(node: ast.expr | ast.stmt) -> tuple[int, int]:
 
 
 def _name_of_the_function(tree: ast.Module) -> Iterator[_Edit]:
-    """Rename the only function that returns a reward, and that no other calls, to
-    `compute_reward`."""
+    """Rename the only function that returns a reward and is not called to `compute_reward`."""
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
     called = {node.id for node in syntax.nodes(tree) if isinstance(node, ast.Name)}
     everywhere = (node for node in syntax.nodes(tree) if isinstance(node, ast.FunctionDef))
@@ -141,8 +137,7 @@ def _foreign(tree: ast.Module) -> Iterator[_Edit]:
 
 
 def standalone(source: str) -> str:
-    """A repaired source as a file: without blank lines at its head, and with an import of `math` if
-    it needs one."""
+    """A repaired source as a file, with an import of `math` if it needs one."""
     source = source.lstrip("\n")
     tree = syntax.parsed(source)
     used = any(isinstance(node, ast.Name) and node.id == "math" for node in syntax.nodes(tree))
@@ -160,8 +155,7 @@ def _imports_math(tree: ast.Module) -> bool:
 
 
 def _unused(tree: ast.Module, edits: Sequence[_Edit]) -> Iterator[_Edit]:
-    """Remove unused imports of numpy. The first one becomes an import of `math` if the repairs need
-    that."""
+    """Remove unused imports of numpy, or import `math` there if the repairs need it."""
     mended = {part for edit in edits for part in ast.walk(edit.node)}
     arrays = _arrays(tree)
     needs_math = any(edit.text.startswith("math") for edit in edits) and not _imports_math(tree)
@@ -211,8 +205,7 @@ def _numbers(tree: ast.Module, constants: frozenset[str]) -> Iterator[_Edit]:
 def _number_names(
     scope: ast.AST, around: frozenset[str], constants: frozenset[str]
 ) -> frozenset[str]:
-    """Names of numbers in a function or at the top level: annotated arguments, and names assigned
-    once, from numbers."""
+    """Names of numbers in a function or at the top level: annotated, or assigned once."""
     numbers = set(around)
     if isinstance(scope, ast.FunctionDef):
         arguments = {

@@ -1,5 +1,4 @@
-"""The critic's last step: a language model reads the reward against the task. Only a clear
-contradiction blocks."""
+"""The critic's last step: a model reads the reward. Only a clear contradiction blocks."""
 
 from __future__ import annotations
 
@@ -13,16 +12,14 @@ from eureka_agent import syntax
 from eureka_agent.critic.parse import finding, parse
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
-from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import spoken, why_no_answer
+from eureka_agent.llm.spoken import objects, spoken, why_no_answer
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import one_line, printable
 
 EXPLOIT = "R702"
-"""Code of the finding for a way to cheat a reward."""
 MOST_EXPLOITS = 3
 LONGEST_SENTENCE = 300
 _SHORTEST_CODE = 4
@@ -50,9 +47,7 @@ class Contradiction:
     """A contradiction with the task in a reviewer's words."""
 
     term: str
-    """Quoted from the reward."""
     task: str
-    """Quoted from the task."""
     why: str
 
 
@@ -65,8 +60,7 @@ class Review:
 
 
 class Reviewer:
-    """Asks a model if a reward matches the task and how a policy could cheat it, with
-    `prompts/review.md`."""
+    """Asks a model if a reward matches the task and how to cheat it (`prompts/review.md`)."""
 
     def __init__(
         self,
@@ -75,8 +69,7 @@ class Reviewer:
         sentence: str,
         settings: SearchSettings | None = None,
     ) -> None:
-        """`sentence` is the user's task in words; `settings` are the run's, or None for the task's
-        own."""
+        """`sentence`: the task in the user's words; `settings`: the run's, None for the task's."""
         self._model = model
         self._task_words = f"{sentence}\n{description.fitness_doc}"
         self._system = system_message("review.md", description, sentence, settings)
@@ -86,10 +79,8 @@ class Reviewer:
     ) -> tuple[Finding, ...]:
         """R701 for a contradiction, which blocks only if its term is in the source and its words
         are in the task; R702 for each way to cheat; R703 for an unreadable review. `doubts` are the
-        warnings that call for it.
-
-        Raises BudgetSpentError or LanguageModelError if there is no reply.
-        """
+        warnings that call for it. Raises BudgetSpentError or LanguageModelError if there is no
+        reply."""
         order = ChatMessage("user", render("review_order.md", source=reward.source, doubts=doubts))
         message = await self._model.ask(Role.REVIEWER, self._system, order, attempt=attempt)
         whole = message.finish_reason not in (FinishReason.CUT_OFF, FinishReason.REFUSED)
@@ -160,7 +151,6 @@ def _says_nothing(text: str) -> bool:
 
 
 def _blamed(found: Contradiction, source: str, task_words: str) -> Finding:
-    """The finding on a contradiction."""
     term, task = one_line(found.term, 100), one_line(found.task, 100)
     why = one_line(found.why, LONGEST_SENTENCE)
     line = line_of(found.term, source)
@@ -225,8 +215,7 @@ def _is_no_term(node: ast.stmt) -> bool:
 
 
 def said_in(words: str, task_words: str) -> bool:
-    """True if the quoted words, or all parts around an ellipsis, are in the task, in any case and
-    punctuation."""
+    """True if the quoted words, or all parts around an ellipsis, are in the task."""
     parts = [_plain(part) for part in re.split(r"\.{3}|…", words)]
     task = f" {_plain(task_words)} "
     # languages without spaces have no whole words to compare

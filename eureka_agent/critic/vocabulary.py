@@ -20,7 +20,6 @@ def _words(text: str) -> frozenset[str]:
 ALWAYS_DEFINED = _words(
     "torch math Tensor Any Dict List Optional Sequence Tuple Union"
 ) | frozenset(HELPER_NAMES)
-"""Names that a reward has without an import."""
 
 _ELEMENTWISE = _words(
     """abs absolute acos acosh add addcdiv addcmul angle arccos arccosh arcsin arcsinh arctan
@@ -102,8 +101,7 @@ ATTRIBUTES = (
         lower pop remove replace reverse setdefault split startswith strip union update upper"""
     )
 )
-"""Attributes of tensors, and of a dtype's limits, dicts, lists and strings. `format` is missing: it
-reads any attribute."""
+"""Attributes of tensors, dtypes, dicts, lists, strings. `format` reads any attribute: missing."""
 
 CHANGES = _words("append clear extend insert pop remove reverse setdefault sort update")
 """Methods that change a dict or list. Those that change a tensor end with `_`."""

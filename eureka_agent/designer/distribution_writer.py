@@ -12,9 +12,8 @@ from typing import Any
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
-from eureka_agent.llm.markdown import objects
 from eureka_agent.llm.prompts import render, system_message
-from eureka_agent.llm.spoken import ending_of, spoken, why_no_answer
+from eureka_agent.llm.spoken import ending_of, objects, spoken, why_no_answer
 from eureka_agent.parameters import values_text
 from eureka_agent.randomisation_records import (
     CurriculumStage,
@@ -45,9 +44,7 @@ class DistributionRequest:
     reward: RewardSpecification
     prior: Prior
     known: tuple[RandomisedParameters, ...]
-    """Distributions that are there already."""
     count: int
-    """Number of further ones."""
 
 
 class DistributionWriter:
@@ -82,7 +79,6 @@ class DistributionWriter:
         return (*found, *more), others
 
     def opening(self, request: DistributionRequest) -> tuple[ChatMessage, ...]:
-        """The messages that ask for distributions."""
         scores = {each.name: each for each in request.prior.parameters}
         pairs = [(each, scores[each.name]) for each in self._parameters]
         order = render("randomise_order.md", request=request, parameters=pairs)
@@ -188,8 +184,7 @@ def _curriculum(
 def _ranges(
     proposed: Any, parameters: Mapping[str, ParameterSpec], notes: list[str]
 ) -> ParameterRanges:
-    """Bounds within the safe ranges, from two numbers or a fixed one each; what cannot be read is
-    left out with a note."""
+    """Bounds within the safe ranges; what cannot be read is left out with a note."""
     found: ParameterRanges = {}
     for name, given in proposed.items() if isinstance(proposed, dict) else ():
         name = one_line(str(name), 100)

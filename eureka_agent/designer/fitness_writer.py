@@ -36,7 +36,6 @@ _EXPECTED = {
 _OBJECT_STARTS = re.compile(r"^[ \t]*(?=\{)", re.MULTILINE)
 _MOST_OBJECTS = 50
 _UNSEEN = ("Cc", "Cf", "Co", "Cs")
-"""Unicode categories of invisible characters."""
 _FORM = 'end with one JSON block: {"doc": "…", "unit": "…", "reduction": "sum", "success": null}'
 
 
@@ -68,8 +67,7 @@ class FitnessReply:
 
 
 class FitnessWriter:
-    """Writes a fitness with a language model, from `prompts/fitness*.md`, and has the critic judge
-    it like a reward."""
+    """Writes a fitness with a model (`prompts/fitness*.md`); the critic judges it like a reward."""
 
     def __init__(
         self,
@@ -79,8 +77,7 @@ class FitnessWriter:
         *,
         sample: int = 0,
     ) -> None:
-        """`judge` is the critic; `revisions` bounds the revisions of a rejected fitness; another
-        `sample` gives another reply."""
+        """`revisions`: most revisions of a rejected fitness; another `sample`: another reply."""
         self._model = model
         self._judge = judge
         self._revisions = revisions
@@ -90,10 +87,8 @@ class FitnessWriter:
         self, description: TaskDescription, sentence: str
     ) -> tuple[WrittenFitness, Verdict]:
         """A fitness for the sentence that the critic accepts, with its verdict. The model does not
-        see the task's own metric.
-
-        Raises FitnessNotWrittenError with the last findings, and the errors of the gateway.
-        """
+        see the task's own metric. Raises FitnessNotWrittenError with the last findings, and the
+        errors of the gateway."""
         messages = opening(description, sentence)
         findings: Sequence[Finding] = ()
         for _ in range(self._revisions + 1):
@@ -129,7 +124,6 @@ class FitnessWriter:
 
 
 def opening(description: TaskDescription, sentence: str) -> tuple[ChatMessage, ...]:
-    """The messages that ask for a fitness."""
     variables = description.public_variables()
     values = {"sentence": sentence, "description": description, "variables": variables}
     task = render("fitness.md", **values)
@@ -175,8 +169,7 @@ def parse_fitness_reply(text: str) -> FitnessReply:
 
 
 def _unseen(source: str) -> Iterator[Finding]:
-    """Find an invisible character. The user decides by reading the source, so it must hold nothing
-    else."""
+    """Find an invisible character: the user decides by reading the source."""
     for number, line in enumerate(source.split("\n"), 1):
         for each in line:
             if each != "\t" and unicodedata.category(each) in _UNSEEN:
@@ -221,8 +214,7 @@ def _number(value: object) -> float | None:
 
 
 def _last_object(text: str) -> tuple[dict[str, Any] | None, str, str]:
-    """The last JSON object with one of the keys, fenced or not; the text without it; and why it
-    cannot be read."""
+    """The last JSON object with one of the keys; the text without it; why there is none."""
     problem = ""
     for match in list(_OBJECT_STARTS.finditer(text))[: -_MOST_OBJECTS - 1 : -1]:
         start = match.end()

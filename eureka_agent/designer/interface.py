@@ -1,5 +1,4 @@
-"""Interface of designers: requests and proposals of the offline designer, of models, and of a
-person who gives a reward."""
+"""Interface of designers: requests and proposals of all designers, persons too."""
 
 from __future__ import annotations
 
@@ -34,16 +33,12 @@ class ParentSummary:
     fitness_per_seed: tuple[float, ...] = ()
     """Fitness of each of its trainings in the search; `fitness` is their mean."""
     analysis: str = ""
-    """The analyst's text on its training; empty without one."""
     exploits: tuple[str, ...] = ()
-    """Ways to cheat it by its reviewer, a sentence each."""
     episodes: int = 0
     """Number of episodes of a training's fitness; 0 if unknown."""
     order: EpisodeOrder | None = None
-    """Its order of the episodes that were recorded before it."""
     changes: tuple[str, ...] = ()
-    """Descriptions of the difference from its parent, and of each child's difference, with the
-    fitness before and after."""
+    """Differences from its parent, and of its children, with the fitness before and after."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +80,13 @@ class Told:
     measures: Mapping[int, Measured] = field(default_factory=dict)
     """Measures of wishes in the attempts, by the wish's number."""
     importance: tuple[Given, ...] = ()
-    """The last `Importance` of terms and the last one of metrics."""
     marks: tuple[Given, ...] = ()
-    """`Mark`s."""
     choices: int = 0
-    """Choices and comparisons that were made."""
     strengths: tuple[tuple[str, float, float], ...] = ()
     """Attempts with mean and deviation of their strength, strongest first."""
     by_choices: bool = False
     """True: strengths rank the attempts, in place of the fitness."""
     judged: tuple[tuple[str, float, float], ...] = ()
-    """Strengths by a model's comparisons, where these rank the attempts."""
 
     def __bool__(self) -> bool:
         return bool(self.wishes or self.importance or self.marks or self.choices)
@@ -118,45 +109,33 @@ class DesignRequest:
     """Best first. Empty for `Operator.FRESH`; two for `Operator.CROSSOVER`."""
     failures: tuple[FailureSummary, ...]
     seed: int
-    """Derived from the run's seed, iteration and sample, so it differs between a run's
-    proposals."""
+    """Differs between a run's proposals."""
     _: KW_ONLY
     memory: tuple[ParentSummary, ...] = ()
     """Other attempts, best first, with compact code."""
     number: int = 1
-    """Number of the proposal in its generation, from 1. With the angle it makes a generation's
-    requests differ."""
+    """Number of the proposal in its generation, from 1."""
     angle: int = 0
-    """Number of the proposal in the run, from 0. It chooses the angle or focus that sets it
-    apart."""
+    """Number of the proposal in the run, from 0; chooses the angle that sets it apart."""
     seed_spread: float | None = None
-    """Standard deviation between trainings of one reward, pooled over this run's attempts and
-    baselines; None without repeats."""
+    """Pooled standard deviation between trainings of one reward; None without repeats."""
     siblings: tuple[str, ...] = ()
-    """Sources proposed earlier in this iteration, not to be repeated. Empty for concurrent
-    requests."""
+    """Sources proposed earlier in this iteration; empty for concurrent requests."""
     attempt: str = ""
     """Id of the attempt, for the ledger of costs. It is no part of the prompt."""
     revision: int = 0
-    """Number of the revision. It is no part of the prompt, but gives another reply to the same
-    conversation."""
+    """Number of the revision: no part of the prompt, but it gives another reply."""
     rejections: tuple[Rejection, ...] = ()
     """Earlier rejected proposals, oldest first, without the one to be revised."""
     model: str = ""
-    """Model to answer; empty if there is only one."""
     settings: SearchSettings | None = None
-    """The run's settings; None: the task's own."""
     references: tuple[Score, ...] = ()
-    """Known scores of the baselines, for a prompt."""
     told: Told = Told()
-    """A person's feedback."""
     coverage: str = ""
     """Sentence on a lack of coverage, where the fitness cannot tell rewards apart; else empty."""
     given: RewardSpecification | None = None
-    """The person's reward, for `Operator.EDIT`."""
     drafts: tuple[Proposal, ...] = ()
-    """For a revision: fresh drafts that were not taken, most promising first. They are no part of
-    the prompt."""
+    """For a revision: fresh drafts that were not taken, most promising first."""
 
     def from_nothing(self) -> DesignRequest:
         """The same request for a fresh reward, without parents."""
@@ -164,14 +143,12 @@ class DesignRequest:
 
 
 class Designer(Protocol):
-    """Writes reward functions. Raises EurekaError alone, for what a user can act on (a key, a
-    budget)."""
+    """Writes reward functions. Raises EurekaError alone, for what a user can act on."""
 
     name: str
     """`"offline"`, or the model's name; stored with every proposal."""
     concurrent: bool
-    """True: a generation's proposals are asked for at once, without siblings. False: in order, each
-    with the earlier ones as siblings."""
+    """True: a generation is asked for at once. False: in order, with earlier ones as siblings."""
 
     async def propose(self, request: DesignRequest) -> Proposal:
         """A new proposal. Its source is empty if the reply held no code."""
@@ -179,9 +156,7 @@ class Designer(Protocol):
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
-    ) -> Proposal:
-        """A revision of a rejected proposal."""
-        ...
+    ) -> Proposal: ...
 
 
 def given_reward(source: str, *, trusted: bool = False) -> CodeReward:
@@ -212,7 +187,6 @@ class GivenDesigner:
         self.origin = origin
 
     async def propose(self, request: DesignRequest) -> Proposal:
-        """The given reward."""
         reasoning = f"Taken from {self.origin}."
         return Proposal(
             reward=self.reward,
@@ -224,5 +198,4 @@ class GivenDesigner:
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
-        """The given reward again, since the user revises it."""
         return rejected

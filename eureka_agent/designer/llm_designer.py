@@ -22,11 +22,9 @@ MOST_UNANSWERED = 8
 PATIENCE_AFTER_AN_ANSWER = 4
 """Times as many once a reply has held one."""
 STANDARD_ERRORS = 2.0
-"""Least difference of two means that counts, in standard errors by the spread between seeds: 95 %
-of equal ones differ by less."""
+"""Least difference of means that counts, in standard errors: 95 % of equal ones differ by less."""
 LONGEST_ANSWER_SHOWN = 20_000
-"""Most characters of a rejected answer in the next request. A longer one is replaced by its source
-or its beginning."""
+"""Most characters of a rejected answer in the next request; else its source or its beginning."""
 
 
 class LanguageModelDesigner:
@@ -41,7 +39,6 @@ class LanguageModelDesigner:
         self._first = models[0].name
         self._answered = False
         self._unanswered = 0
-        """Last replies in a row without a reward."""
         self._given_up: LanguageModelError | None = None
 
     async def propose(self, request: DesignRequest) -> Proposal:
@@ -55,10 +52,8 @@ class LanguageModelDesigner:
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
         """A revision, from the same conversation with each rejected answer and the critic's
-        findings on it.
-
-        A model that refused or said nothing is asked once more, with a word about that.
-        """
+        findings on it. A model that refused or said nothing is asked once more, with a word about
+        that."""
         if self._given_up is not None:
             raise self._given_up
         request = replace(request, rejections=(*request.rejections, Rejection(rejected, verdict)))
@@ -92,8 +87,7 @@ class LanguageModelDesigner:
 
 
 def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
-    """The messages that ask for a proposal: the part that is equal for a run, then this request's
-    own."""
+    """The messages that ask for a proposal: the part that is equal for a run, then its own."""
     if request.operator in NOT_ASKED:
         raise ValueError(f"no model is asked for {request.operator.value!r}")
     order = render(
@@ -146,8 +140,7 @@ def _known_scores(request: DesignRequest) -> str:
 
 
 def _not_told_apart(attempts: Sequence[ParentSummary], spread: float) -> list[str]:
-    """Ids of the best attempt and those within two standard errors of it, best first; empty without
-    another one."""
+    """Ids of the best attempt and those within two standard errors of it; empty if alone."""
     order = sorted(attempts, key=lambda each: -(each.fitness or 0.0))
     alike = [
         each.id
@@ -216,8 +209,7 @@ def _why_no_reward(message: Message) -> tuple[str, str]:
 
 
 def _answer(rejected: Proposal) -> str:
-    """The model's answer as it is shown to it again; the source of a given reward, which has no
-    reply."""
+    """The model's answer as it is shown to it again; of a given reward the source."""
     answer = spoken(printable(rejected.reply)).text.strip()
     code = rejected.reward.source
     source = fenced(code, "python") if code.strip() else ""

@@ -1,8 +1,6 @@
-"""Reward source and reasoning from a language model's reply. Nothing is run here.
-
-Models write prose and Python in fences, at times without fences, with a draft before the answer. A
-reply of which it is not sure what counts has no source: the model is asked again.
-"""
+"""Reward source and reasoning from a language model's reply. Nothing is run here. Models write
+prose and Python in fences, at times without fences, with a draft before the answer. A reply of
+which it is not sure what counts has no source: the model is asked again."""
 
 from __future__ import annotations
 
@@ -16,14 +14,12 @@ from dataclasses import dataclass
 from eureka_agent import syntax
 from eureka_agent.critic.allow_list import names_bound, names_used
 from eureka_agent.designer.source_tools import ENTRY_POINT
-from eureka_agent.llm.markdown import Block, joined_prose, split
-from eureka_agent.llm.spoken import spoken
+from eureka_agent.llm.spoken import Block, joined_prose, split, spoken
 from eureka_agent.text import clipped, printable
 
 LONGEST_REASONING = 10_000
 """Most characters of a proposal's reasoning. The whole reply is stored apart."""
 LONGEST_SOURCE = 50_000
-"""Most characters of a source, as for the critic."""
 _MOST_PARTS = 200
 """Most blocks of a reply and texts between them, from the last one."""
 _DEFINITION = re.compile(rf"^(?:async )?def\s+{ENTRY_POINT}\b", re.MULTILINE)
@@ -45,11 +41,9 @@ _DISCARDED = re.compile(
     r"|(?:first|wrong|bad|naive) (?:try|attempt|draft|version|one|idea)\b|before\s*(?:[(:*]|$))",
     re.IGNORECASE,
 )
-"""Begin of a line about a reward that the model has left behind."""
 _TAKEN_BACK = re.compile(
     r"\b(?:wait|oops|hmm|wrong|incorrect|mistaken?|corrected)\b|\breplace `", re.IGNORECASE
 )
-"""Words after a reward that take it back."""
 _PARTIAL = "the reply changes a part of its reward, and does not show the whole"
 
 
@@ -60,7 +54,6 @@ class Reply:
     source: str
     """Empty without a `compute_reward`, and where it is not sure which one is the answer."""
     reasoning: str
-    """The prose around the code."""
     problem: str = ""
     """The reason for an empty source, in words for the model."""
 
@@ -151,8 +144,7 @@ def _joined(codes: Sequence[str], main: int) -> str:
 
 
 def _unfenced(text: str) -> Reply:
-    """Code without a fence: the lines around the last definition that look like code, as far as
-    they can be parsed."""
+    """Code without a fence: the lines around the last definition that look like code."""
     lines = text.split("\n")
     place = max(number for number, line in enumerate(lines) if _DEFINITION.match(line))
     first, last = place, place + 1

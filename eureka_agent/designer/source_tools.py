@@ -28,13 +28,10 @@ from eureka_agent.text import clipped, one_line
 
 ENTRY_POINT = FUNCTION_NAME
 LONGEST_COMPACT = 1_500
-"""Most characters of a compact source."""
 MOST_DIFFERENCES = 8
-"""Most terms, and most constants, in a description of differences."""
 _LONGEST_NAME = 40
 FACTS = frozenset({"PI", "GRAVITY", "DT", "TIMESTEP", "EPS", "EPSILON"})
-"""Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact. Targets, thresholds, temperatures
-and weights are none."""
+"""Words of a name (`CONTROL_DT`, `HALF_PI`) that make it a fact."""
 LARGEST = 1e30
 """Largest size of a constant that may be changed; its inverse is the smallest."""
 DIGITS = 4
@@ -76,8 +73,7 @@ def parameter_names(source: str) -> tuple[str, ...]:
 
 
 def terms(source: str) -> dict[str, str]:
-    """Each term of the returned dictionary with its last expression, constants by name. Empty if
-    none can be read."""
+    """Each term of the returned dictionary with its last expression; empty if unreadable."""
     function = entry_function(source)
     nodes = [] if function is None else list(ast.walk(function))
     given = {
@@ -103,8 +99,7 @@ def terms(source: str) -> dict[str, str]:
 
 
 def difference(parent: str, child: str) -> str:
-    """Differences of a child in one line: `+ term upright; - term alive; other form of effort;
-    FORWARD 1 → 2`."""
+    """Differences of a child in one line: `+ term upright; other form of effort; FORWARD 1 → 2`."""
     if same_reward(parent, child):
         return "no difference"
     before, after = terms(parent), terms(child)
@@ -149,17 +144,14 @@ def number_constants(source: str) -> dict[str, float]:
 
 
 def tunable_constants(source: str) -> dict[str, float]:
-    """The constants that may be changed by name, in the source's order; empty for invalid
-    source."""
+    """The constants that may be changed, in the source's order; empty for invalid source."""
     return {name: _value(literal) for name, literal in _tunable(source).items()}
 
 
 def with_constants(source: str, values: Mapping[str, float]) -> str:
     """The source with these values of constants, with `DIGITS` significant digits. All other bytes
-    stay, as does an unchanged value.
-
-    Raises EurekaError for an unknown name, and for a value that is written as 0 or is not finite.
-    """
+    stay, as does an unchanged value. Raises EurekaError for an unknown name, and for a value that
+    is written as 0 or is not finite."""
     literals = _tunable(source)
     edits: list[tuple[ast.expr | ast.stmt, str]] = []
     for name, value in values.items():
@@ -176,7 +168,6 @@ def with_constants(source: str, values: Mapping[str, float]) -> str:
 
 
 def _tunable(source: str) -> dict[str, ast.expr]:
-    """The literals of all constants that may be changed, by name."""
     tree = parsed(source)
     if tree is None:
         return {}
@@ -203,8 +194,7 @@ def _value(literal: ast.expr) -> float:
 
 
 def _number_assignments(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    """Name and literal of every top-level `NAME = <number>` or `NAME: float = <number>`. A sign
-    belongs to the literal."""
+    """Name and literal of every top-level `NAME = <number>`, also annotated, with its sign."""
     for node in tree.body:
         match node:
             case (

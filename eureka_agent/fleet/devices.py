@@ -1,10 +1,8 @@
 """Devices of trainings, each a group of CPU cores or a GPU, and the leases of workers on them.
-
 One-thread processes use a CPU best, so a worker has one thread. With as many workers as cores, each
 is pinned to a core of its own. With fewer workers the cores are shared out evenly, and each worker
 moves within its group; with more, workers share cores. Dry runs and evaluations are short and
-something waits for them, so they run on any free core.
-"""
+something waits for them, so they run on any free core."""
 
 from __future__ import annotations
 
@@ -51,7 +49,6 @@ class Device:
     name: str
     """`"cpu"`, or `"cuda:<i>"` in the driver's count of the GPUs."""
     cores: tuple[int, ...] = ()
-    """Cores that the worker is pinned to; empty: it is not pinned."""
     visible_gpu: str | None = None
     """Value of the worker's CUDA_VISIBLE_DEVICES: the one GPU that it sees. None for a CPU."""
 
@@ -73,7 +70,6 @@ class Hardware:
     """Devices that all trainings of a run share."""
 
     names: tuple[str, ...]
-    """`("cpu",)` or `("cuda:0", …)`."""
     note: str = ""
     """Reason for the CPU on a machine with GPUs."""
     cluster: str = ""
@@ -93,7 +89,6 @@ class Hardware:
         return usable_cores() if self.kind == "cpu" else len(self.names)
 
     def devices(self, workers: int) -> tuple[Device, ...]:
-        """Devices to lease to that many workers."""
         if self.cluster:  # it places the workers by itself
             gpu = None if self.kind == "cpu" else "any"
             return tuple(Device(name, (), gpu) for name in self.names)
@@ -124,9 +119,7 @@ CPU = Hardware(("cpu",))
 
 def choose_hardware(asked: str, opened: Opened, cluster: Cluster | None = None) -> Hardware:
     """Hardware for the `--device` setting `asked`, given what a worker found here, or in a cluster.
-
-    Raises DeviceError when the device cannot be had; `auto` takes the CPU instead.
-    """
+    Raises DeviceError when the device cannot be had; `auto` takes the CPU instead."""
     if cluster is not None:
         gpus = opened.gpus.model_copy(update={"count": cluster.gpus})
         found = choose_hardware(asked, opened.model_copy(update={"gpus": gpus}))
@@ -165,7 +158,6 @@ def choose_hardware(asked: str, opened: Opened, cluster: Cluster | None = None) 
 
 
 def _visible_name(name: str) -> str:
-    """The name of a GPU for a worker's CUDA_VISIBLE_DEVICES."""
     number = int(name.removeprefix("cuda:"))
     visible = os.environ.get(VISIBLE_GPUS, "").split(",") if VISIBLE_GPUS in os.environ else []
     return visible[number].strip() if number < len(visible) else str(number)
@@ -184,11 +176,8 @@ async def kernels_for(
     scratch: Path,
 ) -> Path | None:
     """Folder of the environment's compiled kernels under `runs`, compiled if missing; None on a
-    CPU.
-
-    `fingerprint` is the environment's. Raises EurekaError when the environment cannot be made on a
-    GPU.
-    """
+    CPU. `fingerprint` is the environment's. Raises EurekaError when the environment cannot be made
+    on a GPU."""
     if hardware.kind == "cpu":
         return None
     # several machines may share a home folder and have different GPUs
@@ -209,11 +198,9 @@ async def compile_kernels(
     device: Device,
     scratch: Path,
 ) -> None:
-    """Have a worker compile the kernels, and put them into the folder `entry` atomically.
-
-    Kernels do not depend on the number of simulations, so one slot is enough. Raises EurekaError
-    with the worker's message.
-    """
+    """Have a worker compile the kernels, and put them into the folder `entry` atomically. Kernels
+    do not depend on the number of simulations, so one slot is enough. Raises EurekaError with the
+    worker's message."""
     environment = problem.environment
     client = await WorkerClient.start(wall, scratch, device.limit(Limits()), environment)
     try:

@@ -1,10 +1,8 @@
-"""Placement of trainings on workers, and of workers on populations.
-
-A worker holds one population. Searches take turns (`fleet/jobs.py`); the jobs of one start by
-priority, then in the order of their calls. Each population with work gets at least its share of the
-workers. If it has less, a worker of the largest population takes no further jobs, and ends for the
-smaller population after its last one.
-"""
+"""Placement of trainings on workers, and of workers on populations. A worker holds one population.
+Searches take turns (`fleet/jobs.py`); the jobs of one start by priority, then in the order of their
+calls. Each population with work gets at least its share of the workers. If it has less, a worker of
+the largest population takes no further jobs, and ends for the smaller population after its last
+one."""
 
 from __future__ import annotations
 
@@ -21,8 +19,7 @@ from eureka_agent.fleet.training_worker import TrainingWorker
 from eureka_agent.sandbox.wall import Limits, Wall
 
 _MOST_DEATHS_AT_START = 2
-"""Deaths in a row after which no further start is tried. A single one may be an accident, such as
-a lack of memory."""
+"""Deaths in a row after which no further start is tried; one may be an accident."""
 
 
 class Dispatcher:
@@ -119,8 +116,7 @@ class Dispatcher:
     # ── placement ─────────────────────────────────────────────────────────────────────────────────
 
     def _worker_for(self, population: Population) -> TrainingWorker | None:
-        """The worker with the most free slots, or a new one before a busy one; None if all slots
-        are taken."""
+        """The worker with the most free slots, a new one before a busy one; None if full."""
         own = [each for each in self._of(population) if each not in self._reserved]
         best = max(own, key=lambda each: each.free_slots, default=None)
         if (best is None or best.jobs) and len(own) < self._most.get(population, len(own) + 1):

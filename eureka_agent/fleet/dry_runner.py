@@ -7,15 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from eureka_agent.boundary import events
 from eureka_agent.boundary.bounds import EPISODES_PREFIX, MOST_CREDITED
 from eureka_agent.boundary.commands import DryRun, GiveCredit, MeasureTask, ScoreTransitions
-from eureka_agent.boundary.events import (
-    Credited,
-    DryRunDone,
-    Opened,
-    TaskMeasured,
-    TransitionsScored,
-)
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
@@ -24,7 +18,6 @@ from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.wall import Limits, Wall
 
 _GRACE_SECONDS = 30.0
-"""Time for a busy machine on top of a dry run's own timeout."""
 _ATTEMPTS = 2
 MEASUREMENT_SECONDS = 60.0
 """Timeout of a measurement, which takes a second or two for the built-in environments."""
@@ -57,20 +50,18 @@ class DryRunner:
         self._owns_worker = True
 
     def view(self, prefix: str, timeout_s: float) -> DryRunner:
-        """A dry runner with the same worker, which it does not end. `prefix` keeps its files apart
-        from those of other views."""
+        """A dry runner with the same worker, which it does not end; `prefix` marks its files."""
         view = copy.copy(self)
         view._prefix, view._timeout_s, view._owns_worker = prefix, timeout_s, False
         return view
 
     @property
     def description(self) -> TaskDescription:
-        """The worker's description of environment and task, with its measurements. It is there
-        after `start` or a first dry run."""
+        """Environment and task with measurements, after `start` or a first dry run."""
         return self.opened.description.model_copy(update={"measured": self._measured})
 
     @property
-    def opened(self) -> Opened:
+    def opened(self) -> events.Opened:
         """The worker's answer to `Open`. It is there after `start` or a first dry run."""
         if self._worker.opened is None:
             raise EurekaError("the dry runner has not been started", "await its `start` first")
@@ -84,14 +75,15 @@ class DryRunner:
             return self.description
 
     async def dry_run(self, reward: RewardSpecification) -> tuple[Finding, ...]:
-        """Findings on a reward."""
         timeout_s, reason = self._timeout_s, ""
         async with self._worker.turn:
             for _ in range(_ATTEMPTS):
                 job = self._worker.new_job("dry-run")
                 command = DryRun(job=job, reward=reward, timeout_s=timeout_s)
                 try:
-                    answer = await self._worker.ask(command, DryRunDone, timeout_s + _GRACE_SECONDS)
+                    answer = await self._worker.ask(
+                        command, events.DryRunDone, timeout_s + _GRACE_SECONDS
+                    )
                 except WorkerDiedError as error:
                     reason = error.message.splitlines()[0]
                 else:
@@ -104,18 +96,16 @@ class DryRunner:
         `description`. Raises WorkerDiedError or WorkerFaultError."""
         async with self._worker.turn:
             command = MeasureTask(job=self._worker.new_job("measure"), scores=scores)
-            answer = await self._worker.ask(command, TaskMeasured, timeout_s)
+            answer = await self._worker.ask(command, events.TaskMeasured, timeout_s)
             self._measured = answer.measurements
 
     async def score(
         self, reward: RewardSpecification, episodes: Mapping[str, Path]
-    ) -> TransitionsScored:
-        """Returns of a reward on stored episodes, in the order of `episodes`.
-
-        `episodes` are trajectory files (npz) by name. A name always has the same content and can be
-        a part of a file name. A failing reward and a file without episodes raise nothing; `reason`
-        tells why there are no numbers.
-        """
+    ) -> events.TransitionsScored:
+        """Returns of a reward on stored episodes, in the order of `episodes`. `episodes` are
+        trajectory files (npz) by name. A name always has the same content and can be a part of a
+        file name. A failing reward and a file without episodes raise nothing; `reason` tells why
+        there are no numbers."""
         job, timeout_s = self._worker.new_job("score"), self._timeout_s
         async with self._worker.turn:
             try:
@@ -124,10 +114,10 @@ class DryRunner:
                     job=job, reward=reward, transitions=names, timeout_s=timeout_s
                 )
                 answer = await self._worker.ask(
-                    command, TransitionsScored, timeout_s + _GRACE_SECONDS
+                    command, events.TransitionsScored, timeout_s + _GRACE_SECONDS
                 )
             except _NO_ANSWER as error:
-                return TransitionsScored(job=job, reason=error.message.splitlines()[0])
+                return events.TransitionsScored(job=job, reason=error.message.splitlines()[0])
         # the process that wrote them ran the reward, so they are not trusted
         sums = [value for each in answer.returns for value in each.values()]
         is_whole = len(answer.returns) == (0 if answer.reason else len(episodes)) and all(
@@ -136,7 +126,7 @@ class DryRunner:
         return (
             answer
             if is_whole
-            else TransitionsScored(job=job, reason="its worker sent an invalid answer")
+            else events.TransitionsScored(job=job, reason="its worker sent an invalid answer")
         )
 
     async def credits(
@@ -158,7 +148,7 @@ class DryRunner:
                         transitions=names,
                         timeout_s=self._timeout_s,
                     )
-                    credits = (await self._worker.ask(command, Credited, most_s)).credits
+                    credits = (await self._worker.ask(command, events.Credited, most_s)).credits
                 except _NO_ANSWER:
                     pass
             found += credits if len(credits) == len(part) else [None] * len(part)

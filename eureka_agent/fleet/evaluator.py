@@ -30,8 +30,7 @@ MOST_WORKERS = 4
 MOST_TOGETHER = 64
 """Most policies in one pass, so that later requests do not wait long."""
 _LEAST_SHARE = 4
-"""Policies that one worker takes without sharing them with another. Scored together they take
-little longer than one."""
+"""Policies that one worker takes at once: together they take little longer than one."""
 _MOST_DEATHS = 2
 
 
@@ -53,11 +52,9 @@ class _Request:
 
 
 class Evaluator:
-    """Scores policies of one problem in a few workers that stay open.
-
-    A policy, a seed and a number of episodes always give the same score. Queued policies are scored
-    in one pass. A further worker starts when the queue would take longer than its start.
-    """
+    """Scores policies of one problem in a few workers that stay open. A policy, a seed and a number
+    of episodes always give the same score. Queued policies are scored in one pass. A further worker
+    starts when the queue would take longer than its start."""
 
     def __init__(
         self,
@@ -79,7 +76,6 @@ class Evaluator:
         self._unanswered: set[_Request] = set()
         """All requests without a score, those of a running pass included."""
         self._waiting: deque[_Request] = deque()
-        """Requests that no worker has taken."""
         self._work = asyncio.Event()
         self._closed = False
         self._start_s = 0.0
@@ -100,12 +96,10 @@ class Evaluator:
         parameters: Distribution = DEFAULTS,
     ) -> Evaluation:
         """Score a policy acting without noise. The worst and the best episode are written to
-        `trajectories` (npz). `parameters`: distribution of the environment's parameters.
-
-        Raises WorkerFaultError with the worker's message when the policy cannot be scored,
-        WorkerDiedError when two workers died during it, EnvironmentFaultError when the
-        environment's own code fails.
-        """
+        `trajectories` (npz). `parameters`: distribution of the environment's parameters. Raises
+        WorkerFaultError with the worker's message when the policy cannot be scored, WorkerDiedError
+        when two workers died during it, EnvironmentFaultError when the environment's own code
+        fails."""
         score: asyncio.Future[Evaluation] = asyncio.get_running_loop().create_future()
         request = _Request(policy, seed, episodes, trajectories, parameters, score)
         if self._closed:
@@ -139,7 +133,6 @@ class Evaluator:
         self._add_worker_where_it_pays()
 
     def _take(self) -> list[_Request]:
-        """Take an idle worker's share of the queue."""
         share = max(_LEAST_SHARE, -(-len(self._waiting) // max(1, self._idle)))
         taken: list[_Request] = []
         while self._waiting and len(taken) < min(share, MOST_TOGETHER):
@@ -200,8 +193,7 @@ class Evaluator:
     # ── one pass ──────────────────────────────────────────────────────────────────────────────────
 
     async def _score(self, worker: WarmWorker, requests: Sequence[_Request]) -> None:
-        """Answer the requests. After a pass that failed as a whole, each gets a pass of its
-        own."""
+        """Answer the requests. After a pass that failed as a whole, each gets a pass of its own."""
         try:
             await self._pass(worker, requests)
         except Exception as error:  # noqa: BLE001  (it is raised in the callers)
@@ -219,8 +211,7 @@ class Evaluator:
             self._put([each for each in again if not each.score.done()], first=True)
 
     async def _pass(self, worker: WarmWorker, requests: Sequence[_Request]) -> None:
-        """Score policies together. Raises EurekaError for a failure of the whole pass; a failure of
-        one policy is raised in its caller."""
+        """Score policies together. Raises EurekaError for the whole pass, not for one policy."""
         client = await worker.ready()
         job = worker.new_job("evaluation")
         names = [f"{job}-{index}" for index in range(len(requests))]

@@ -14,19 +14,11 @@ from typing import Generic, TypeVar
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.boundary.commands import Train
 from eureka_agent.errors import GpuLostError, WorkerDiedError, WorkerLostError
+from eureka_agent.fleet import jobs
 from eureka_agent.fleet.devices import CPU, Device, Hardware
 from eureka_agent.fleet.dispatcher import Dispatcher
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.jobs import (
-    Population,
-    Problem,
-    ProgressObserver,
-    RungObserver,
-    Share,
-    TrainingJob,
-    TrainingResult,
-)
 from eureka_agent.fleet.ray_cluster import Cluster
 from eureka_agent.fleet.warm_worker import FilmMaker
 from eureka_agent.records import ParameterStage
@@ -41,18 +33,17 @@ _MOST_LOST_GPUS = 3
 
 @dataclass(eq=False)
 class Trainings:
-    """Trains the rewards of one search, in workers shared with other searches. See
-    `Fleet.trainings`."""
+    """Trains the rewards of one search, in shared workers. See `Fleet.trainings`."""
 
     _dispatcher: Dispatcher
     _order: itertools.count[int]
-    _population: Population
+    _population: jobs.Population
     _snapshots: SnapshotStore | None
-    _on_progress: ProgressObserver
+    _on_progress: jobs.ProgressObserver
     _on_retry: Callable[[str, str], None]
-    _on_resume: ProgressObserver
-    _share: Share = field(default_factory=Share)
-    _jobs: set[TrainingJob] = field(default_factory=set)
+    _on_resume: jobs.ProgressObserver
+    _share: jobs.Share = field(default_factory=jobs.Share)
+    _jobs: set[jobs.TrainingJob] = field(default_factory=set)
     _policies: list[Path] = field(default_factory=list)
 
     async def train(
@@ -62,22 +53,18 @@ class Trainings:
         seed: int,
         priority: int = 0,
         rungs: tuple[int, ...] = (),
-        on_rung: RungObserver | None = None,
+        on_rung: jobs.RungObserver | None = None,
         curriculum: tuple[ParameterStage, ...] = (),
-    ) -> TrainingResult:
+    ) -> jobs.TrainingResult:
         """Train one reward, from its last saved state if there is one. A failure of the reward or
-        of its workers is a result.
-
-        `on_rung` gets the policy at each of `rungs` (env steps), also one that an earlier process
-        stored and did not delete. `curriculum`: distributions of the environment's parameters.
-
-        Smaller priorities start first, equal ones in the order of the calls. Raises EurekaError
-        when no worker can be started, EnvironmentFaultError when the environment's own code fails,
-        as it would in all other trainings, GpuLostError where GPUs keep failing. A cancelled call
-        frees its slot.
-        """
+        of its workers is a result. `on_rung` gets the policy at each of `rungs` (env steps), also
+        one that an earlier process stored and did not delete. `curriculum`: distributions of the
+        environment's parameters. Smaller priorities start first, equal ones in the order of the
+        calls. Raises EurekaError when no worker can be started, EnvironmentFaultError when the
+        environment's own code fails, as it would in all other trainings, GpuLostError where GPUs
+        keep failing. A cancelled call frees its slot."""
         number = next(self._order)
-        job = TrainingJob(
+        job = jobs.TrainingJob(
             name,
             self._population,
             Train(
@@ -108,22 +95,19 @@ class Trainings:
         return bool(self._jobs)
 
     async def save(self, timeout_s: float) -> None:
-        """Store the states of the running trainings that arrive within the timeout.
-
-        Another training (a slow iteration, a full disk, a dead worker) resumes from its last state.
-        """
+        """Store the states of the running trainings that arrive within the timeout. Another
+        training (a slow iteration, a full disk, a dead worker) resumes from its last state."""
         await self._dispatcher.save(self._jobs, timeout_s)
 
     async def close(self) -> None:
-        """Cancel all trainings and delete the policies of the finished ones. Callers that wait get
-        a CancelledError."""
+        """Cancel all trainings and delete their policies. Callers get a CancelledError."""
         for job in list(self._jobs):
             job.result.cancel()
             await self._dispatcher.drop(job)
         for policy in self._policies:
             policy.unlink(missing_ok=True)
 
-    def _start(self, job: TrainingJob) -> None:
+    def _start(self, job: jobs.TrainingJob) -> None:
         job.state, job.points = None, []
         if self._snapshots is not None and (saved := self._snapshots.find(job.name)) is not None:
             job.state, job.points = saved.state, list(saved.points)
@@ -133,7 +117,7 @@ class Trainings:
                     job.on_rung(env_steps, policy)
         self._dispatcher.submit(job)
 
-    def _restart(self, job: TrainingJob, error: WorkerDiedError) -> None:
+    def _restart(self, job: jobs.TrainingJob, error: WorkerDiedError) -> None:
         if job.result.done():
             return
         if isinstance(error, GpuLostError):
@@ -145,7 +129,9 @@ class Trainings:
             if job.retries >= _MAX_RETRIES:
                 text = f"its worker died twice; the last time: {error.message}"
                 job.resolve(
-                    TrainingResult(None, tuple(job.points), {}, "worker-died", text, job.retries)
+                    jobs.TrainingResult(
+                        None, tuple(job.points), {}, "worker-died", text, job.retries
+                    )
                 )
                 return
             job.retries += 1
@@ -160,13 +146,13 @@ class _Shared(Generic[_Worker]):
     """Workers by problem, each shared by the searches of that problem."""
 
     def __init__(self) -> None:
-        self._workers: dict[Problem, _Worker] = {}
-        self._users: Counter[Problem] = Counter()
+        self._workers: dict[jobs.Problem, _Worker] = {}
+        self._users: Counter[jobs.Problem] = Counter()
         self._starting = asyncio.Lock()
 
     @asynccontextmanager
     async def of(
-        self, problem: Problem, start: Callable[[], Awaitable[_Worker]]
+        self, problem: jobs.Problem, start: Callable[[], Awaitable[_Worker]]
     ) -> AsyncIterator[_Worker]:
         """The problem's worker, which ends with the last block. Raises the errors of `start`."""
         self._users[problem] += 1
@@ -217,20 +203,17 @@ class Fleet:
     @asynccontextmanager
     async def trainings(
         self,
-        population: Population,
+        population: jobs.Population,
         snapshots: SnapshotStore | None = None,
-        on_progress: ProgressObserver = lambda job, points: None,
+        on_progress: jobs.ProgressObserver = lambda job, points: None,
         on_retry: Callable[[str, str], None] = lambda job, reason: None,
-        on_resume: ProgressObserver = lambda job, points: None,
-        share: Share | None = None,
+        on_resume: jobs.ProgressObserver = lambda job, points: None,
+        share: jobs.Share | None = None,
     ) -> AsyncIterator[Trainings]:
-        """The trainings of one search, which end with the block.
-
-        `snapshots` stores their states; None: nothing is saved. Each observer gets a job's name:
-        `on_progress` with new points of its curve, `on_retry` with the reason of its worker's
-        death, `on_resume` with the points before its saved state. `share`: its share of the fleet,
-        by default an equal one.
-        """
+        """The trainings of one search, which end with the block. `snapshots` stores their states;
+        None: nothing is saved. Each observer gets a job's name: `on_progress` with new points of
+        its curve, `on_retry` with the reason of its worker's death, `on_resume` with the points
+        before its saved state. `share`: its share of the fleet, by default an equal one."""
         trainings = Trainings(
             self._dispatcher,
             self._order,
@@ -239,7 +222,7 @@ class Fleet:
             on_progress,
             on_retry,
             on_resume,
-            share or Share(),
+            share or jobs.Share(),
         )
         try:
             yield trainings
@@ -247,7 +230,7 @@ class Fleet:
             await trainings.close()
 
     @asynccontextmanager
-    async def evaluator(self, problem: Problem) -> AsyncIterator[Evaluator]:
+    async def evaluator(self, problem: jobs.Problem) -> AsyncIterator[Evaluator]:
         """The evaluator of a problem, shared by its searches. It ends with the last block."""
 
         async def start() -> Evaluator:
@@ -258,7 +241,7 @@ class Fleet:
             yield evaluator
 
     @asynccontextmanager
-    async def film_maker(self, problem: Problem) -> AsyncIterator[FilmMaker]:
+    async def film_maker(self, problem: jobs.Problem) -> AsyncIterator[FilmMaker]:
         """A maker of videos of a problem, whose worker starts on demand and ends with the block."""
         maker = FilmMaker(self._wall, problem, self._scratch / "films")
         try:
@@ -279,8 +262,7 @@ class Fleet:
 
 
 class Machine:
-    """Shares workers between searches: a fleet for each kind of device, a dry runner for each
-    problem."""
+    """Workers shared by searches: a fleet for each device, a dry runner for each problem."""
 
     def __init__(
         self, wall: Wall, scratch: Path, workers: int = 0, cluster: Cluster | None = None
@@ -317,9 +299,8 @@ class Machine:
         return self._fleets[hardware]
 
     @asynccontextmanager
-    async def dry_runner(self, problem: Problem, timeout_s: float) -> AsyncIterator[DryRunner]:
-        """A started dry runner, whose worker other searches of the problem use too. It ends with
-        the last block."""
+    async def dry_runner(self, problem: jobs.Problem, timeout_s: float) -> AsyncIterator[DryRunner]:
+        """A started dry runner, shared by searches of the problem. It ends with the last block."""
 
         async def start() -> DryRunner:
             runner = DryRunner(self.wall, problem, self._scratch / "dry-runs", timeout_s)

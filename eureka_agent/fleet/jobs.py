@@ -22,7 +22,6 @@ class Problem:
     task: str | None = None
     """None: the environment's first."""
     fitness: WrittenFitness | None = None
-    """Replaces the task's own metric."""
 
 
 @dataclass(eq=False)
@@ -48,7 +47,6 @@ class Population:
     problem: Problem
     settings: TrainingSettings
     slots: int
-    """Trainings side by side in one worker."""
     timeout_s: float = 120.0
     """Seconds without progress after which a worker is killed."""
     snapshot_s: float = SNAPSHOT_SECONDS
@@ -83,7 +81,6 @@ class TrainingJob:
     """A training without a result yet."""
 
     name: str
-    """Name within the search; the command's name is unique in the fleet."""
     population: Population
     command: Train
     result: asyncio.Future[TrainingResult]
@@ -116,12 +113,10 @@ class TrainingJob:
 
 
 class Turns:
-    """Order in which waiting jobs get slots: the search with the least env steps is first, within
-    a search the job with the smallest order.
-
-    Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996) on env steps. A search that comes
-    late, or that had nothing to train, claims nothing for that time.
-    """
+    """Order in which waiting jobs get slots: the search with the least env steps is first, within a
+    search the job with the smallest order. Start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM
+    1996) on env steps. A search that comes late, or that had nothing to train, claims nothing for
+    that time."""
 
     def __init__(self) -> None:
         self._now = 0
@@ -133,14 +128,12 @@ class Turns:
             share.turn = max(share.turn, self._now)
 
     def started(self, job: TrainingJob) -> None:
-        """Charge a job that has got a slot to its search."""
         self._now = max(self._now, job.share.turn)
         job.share.turn += job.population.settings.env_steps
 
     @staticmethod
     def order(waiting: Iterable[TrainingJob]) -> Iterator[TrainingJob]:
-        """Jobs in turn. Each search's turn is looked up when its next job is due, so that jobs that
-        were started meanwhile count."""
+        """Jobs in turn, looked up when each is due, so that those started meanwhile count."""
         queues: dict[Share, list[TrainingJob]] = {}
         for job in sorted(waiting, key=lambda job: job.order, reverse=True):
             if not job.share.held:

@@ -21,11 +21,9 @@ from eureka_agent.sandbox.wall import LOST, Limits, WorkerHandle
 from eureka_agent.wording import plural
 
 START_S = 300.0
-"""Timeout for a free core or GPU in the cluster, and for the start there."""
 CHECK_S = 2.0
 KILL_S = 30.0
 MOST_FOLDER_BYTES = 64 << 20
-"""Largest folder of the user that is sent to a node."""
 
 
 class RayHandle:
@@ -154,8 +152,7 @@ class RayWall:
         return RayHandle(actor, started, self._is_lost)
 
     async def _once_there_is_room(self, starting: asyncio.Future[Started], kind: str) -> Started:
-        """Wait for a start. Raises NoRoomError once a node is lost without which Ray would wait for
-        another one."""
+        """Wait for a start. Raises NoRoomError once Ray would wait for a lost node."""
         # one that is given up ends with an error that nobody waits for
         starting.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
         deadline = time.monotonic() + START_S
@@ -214,8 +211,7 @@ class Cluster:
 
 @contextmanager
 def connected(setting: str, sandbox: str) -> Iterator[Cluster | None]:
-    """Connect to the cluster that `--cluster` names until the block ends; None for `off`. Raises
-    ClusterError."""
+    """Connect to the `--cluster` until the block ends; None for `off`. Raises ClusterError."""
     if setting == "off":
         yield None
         return
@@ -231,11 +227,7 @@ def connected(setting: str, sandbox: str) -> Iterator[Cluster | None]:
     _check_reachable(address)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        ray.init(
-            address=address,
-            log_to_driver=False,
-            logging_level=logging.CRITICAL,
-        )
+        ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
         # else the deaths of nodes, which are told in the search's own words, come with Ray's logs
         ray._private.worker._worker_logs_enabled = False
     except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:

@@ -113,7 +113,6 @@ class Host:
 
 
 def pack(folder: Path, most_bytes: int) -> bytes:
-    """The files of a folder. Raises WallError for a larger one."""
     stream = io.BytesIO()
     total = 0
 

@@ -15,15 +15,13 @@ from eureka_agent.errors import WorkerDiedError
 from eureka_agent.fleet.devices import Device
 from eureka_agent.fleet.jobs import Population, TrainingJob, TrainingResult
 from eureka_agent.records import CurvePoint, Outcome
-from eureka_agent.sandbox.client import WorkerClient
+from eureka_agent.sandbox.client import WorkerClient, raised_by, stuck
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
 from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.sandbox.worker_faults import raised_by, stuck
 
 MOST_POLICIES = 100
 _ITERATION_SHARE = 0.7
-"""Share of the timeout for the environment steps of one iteration, so that the worker can still
-report where it hangs."""
+"""Share of the timeout for an iteration's steps, so that the worker can tell where it hangs."""
 
 
 class TrainingWorker:
@@ -54,8 +52,7 @@ class TrainingWorker:
         return self.population.slots - len(self.jobs)
 
     async def start(self) -> None:
-        """Start the process and make its population. Raises EurekaError when the environment cannot
-        be loaded."""
+        """Start the process and make its population. Raises EurekaError where that fails."""
         population, problem, device = self.population, self.population.problem, self.device
         limits = replace(device.limit(self._limits), kernels=population.kernels)
         client = self._client = await WorkerClient.start(
@@ -77,7 +74,6 @@ class TrainingWorker:
         self.ready = True
 
     def reserve(self, job: TrainingJob) -> None:
-        """Take a slot for a job that `send` sends."""
         if not self.jobs and self._client is not None:  # the timeout begins with the first job
             self._client.last_sign_of_life = time.monotonic()
         self.jobs[job.key] = job
@@ -147,8 +143,7 @@ class TrainingWorker:
     async def _take(
         self, client: WorkerClient, event: events.Event, on_slot_free: Callable[[], None]
     ) -> bool:
-        """Handle an event. True if a job made progress by it, which alone counts as a sign of
-        life."""
+        """Handle an event. True if a job made progress by it: a sign of life."""
         if isinstance(event, events.Fault) and (event.job is None or event.environment):
             raise raised_by(event, WorkerDiedError, self.population.problem.environment)
         match event:
@@ -175,8 +170,7 @@ class TrainingWorker:
         return progress
 
     def _take_progress(self, event: events.CurvePoints) -> bool:
-        """Add curve points to their jobs. True if there is a new one. Raises WorkerDiedError for
-        more points than a training has."""
+        """Add curve points; True for a new one. Raises WorkerDiedError for too many."""
         self._timers = event.timers
         progress = False
         for name, points in event.points.items():
@@ -278,5 +272,4 @@ async def _store(
 
 
 def _violation(what: str, hint: str = DO_NOT_TRUST) -> WorkerDiedError:
-    """The error for a worker that breaks the protocol."""
     return WorkerDiedError(f"the worker broke the protocol: {what}", hint)

@@ -23,10 +23,10 @@ from eureka_agent.sandbox.client import (
     absolute_reference,
     built_in_folder,
     environment_folder,
+    raised_by,
 )
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, check_picture, check_trajectories, check_video
 from eureka_agent.sandbox.wall import Limits, Wall
-from eureka_agent.sandbox.worker_faults import raised_by
 
 AnsweredCommand = (
     commands.DryRun
@@ -93,12 +93,10 @@ class WarmWorker:
         client: WorkerClient | None = None,
     ) -> Answer:
         """Send a command and wait for its answer. `client` is the worker that has the files of the
-        command, if it names any.
-
-        Raises WorkerDiedError when the worker dies or the timeout passes, WorkerFaultError with its
-        message when it reports a fault or answers with another event, EnvironmentFaultError for a
-        fault of the environment. A dead worker is dropped, as is one whose caller gave up.
-        """
+        command, if it names any. Raises WorkerDiedError when the worker dies or the timeout passes,
+        WorkerFaultError with its message when it reports a fault or answers with another event,
+        EnvironmentFaultError for a fault of the environment. A dead worker is dropped, as is one
+        whose caller gave up."""
         client = client or await self.ready()
         deadline = time.monotonic() + timeout_s
         try:
@@ -207,12 +205,9 @@ class FilmMaker:
     ) -> Filmed:
         """Write `video` (mp4) of the subjects' episodes from the same start states, its beginning
         as `gif`, the episodes' variables as `trajectories` (npz), and their moments as `sheet`
-        (JPEG).
-
-        Raises EnvironmentLoadError for an environment other than that of `fingerprint`,
-        WorkerFaultError with the worker's message where nothing can be drawn or a policy cannot
-        be played, WorkerDiedError, EnvironmentFaultError.
-        """
+        (JPEG). Raises EnvironmentLoadError for an environment other than that of `fingerprint`,
+        WorkerFaultError with the worker's message where nothing can be drawn or a policy cannot be
+        played, WorkerDiedError, EnvironmentFaultError."""
         async with self._worker.turn:
             client = await self._worker.ready()
             opened = self._worker.opened

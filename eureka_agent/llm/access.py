@@ -17,14 +17,12 @@ if TYPE_CHECKING:
 KEY_VARIABLES = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
 """Environment variables with the keys of the providers that have an SDK here."""
 NO_KEY = "none"
-"""Key for a server without keys, as SDKs insist on one."""
 PLACEHOLDER = "<key>"
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _SECRET_NAMES = re.compile(
     r"(KEY|SECRET|TOKEN|PASSWORD|PASSWD|CREDENTIAL|JWT)S?(_|$)", re.IGNORECASE
 )
-"""Names of environment variables whose value counts as a key."""
 _SHORTEST_SECRET = 8
 """Shortest key; a shorter value is a common word and would be removed everywhere."""
 

@@ -1,9 +1,7 @@
-"""Retries of requests to a model, and the circuit breaker of its server.
-
-After its last retry a request's server counts as out: all requests to the model wait, and one at a
-time tries it. Between two tries a request holds neither a place nor a share of a budget. A breaker
-may be shared by searches; `Retries` are one search's, with its own limit on the wait.
-"""
+"""Retries of requests to a model, and the circuit breaker of its server. After its last retry a
+request's server counts as out: all requests to the model wait, and one at a time tries it. Between
+two tries a request holds neither a place nor a share of a budget. A breaker may be shared by
+searches; `Retries` are one search's, with its own limit on the wait."""
 
 from __future__ import annotations
 
@@ -47,7 +45,6 @@ class RetryPolicy:
     longest_outage_wait_s: float = 600.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     random: Callable[[], float] = random.random
-    """Random number from 0 to 1, for the jitter."""
     clock: Callable[[], float] = time.monotonic
     now: Callable[[], float] = time.time
     """Seconds since 1970, compared with a `retry-after` date."""
@@ -64,7 +61,6 @@ class Outage:
 
     since: float
     failure: RequestFailedError
-    """The last one."""
     failed_at: float
     next_try: float
     tries: int = 0
@@ -78,9 +74,7 @@ class Breaker:
         self.policy = policy or RetryPolicy()
         self.outage: Outage | None = None
         self.trying = False
-        """True while one request tries a server that is out."""
         self.reached = False
-        """True once the server has answered anything."""
         self.queue: dict[object, float] = {}
         """Times of their next try, by waiting request; those that tried last are at the end."""
         self._changed = asyncio.Event()
@@ -100,19 +94,16 @@ class Breaker:
         self.notify()
 
     def answered(self) -> None:
-        """End the outage, if there is one."""
         if self.outage is not None:
             self.outage = None
             self.notify()
 
     def notify(self) -> None:
-        """Wake all requests that wait."""
         self._changed.set()
         self._changed = asyncio.Event()
 
     async def change(self, stop: asyncio.Event, seconds: float | None = None) -> None:
-        """Wait until an outage begins, ends, or was tried, at most for so many seconds. Raises
-        CancelledError at a stop."""
+        """Wait for a change of the outage, or so many seconds. Raises CancelledError at a stop."""
         if stop.is_set():
             raise asyncio.CancelledError
         waits: list[asyncio.Future[Any]]
@@ -163,7 +154,6 @@ class Retries:
 
     @property
     def is_out(self) -> bool:
-        """True during an outage."""
         return self.breaker.outage is not None
 
     async def patiently(
@@ -171,10 +161,8 @@ class Retries:
     ) -> ResultT:
         """Make a request until there is a reply; `make` makes one try, in `trying`. Raises
         LanguageModelError where no further try makes sense, and CancelledError for a request that
-        waits for its next try at a stop.
-
-        A request that begins after an outage has passed the limit is made once, without a wait.
-        """
+        waits for its next try at a stop. A request that begins after an outage has passed the limit
+        is made once, without a wait."""
         tries = timeouts = 0
         held_since: float | None = None
         is_held = False
@@ -242,7 +230,6 @@ class Retries:
         return outage is not None and self._policy.clock() < outage.since + self._outage_s
 
     def _is_outage(self, failure: RequestFailedError) -> bool:
-        """True for a failure that a long wait may mend."""
         mends = failure.passing and not failure.in_batch and not self._is_wrong_address(failure)
         return mends and self._outage_s > 0
 
@@ -270,8 +257,7 @@ class Retries:
         return asked if tries <= TRUSTED_WAITS else max(asked, own)
 
     async def _wait_in_queue(self, held_since: float, stop: asyncio.Event) -> None:
-        """Wait for the end of the outage or for a try in it. Raises LanguageModelError at the
-        limit."""
+        """Wait for the outage's end or a try in it. Raises LanguageModelError at the limit."""
         breaker, place = self.breaker, object()
         try:
             while (outage := breaker.outage) is not None:

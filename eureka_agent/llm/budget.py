@@ -76,7 +76,6 @@ class _Usage:
 
     @property
     def mean(self) -> Amount:
-        """Mean of a request."""
         return Amount(self.total.money / self.requests, self.total.tokens // self.requests)
 
 
@@ -140,8 +139,7 @@ class Budget:
     async def reserve(
         self, model: str, request: CompletionRequest, key: str = "", *, batched: bool = False
     ) -> Reservation:
-        """Reserve a request's expected cost, waiting for room. One that is owed is not refused.
-        Raises BudgetSpentError."""
+        """Reserve a request's expected cost, waiting for room. Raises BudgetSpentError."""
         if key in self._owed:
             self._in_flight.append(reservation := self._owed.pop(key))
             if self._shared is not None:
@@ -182,7 +180,6 @@ class Budget:
         return reservation
 
     async def settle(self, reservation: Reservation, message: Message) -> None:
-        """Replace a reservation by the cost of its message."""
         self._count(message)
         if self._shared is not None and reservation.shared is not None:
             await self._shared.settle(reservation.shared, message)
@@ -204,7 +201,6 @@ class Budget:
 
     @property
     def _committed(self) -> Amount:
-        """Spent or owed."""
         return sum((each.expected for each in self._owed.values()), self.spent)
 
     def _fits(self, needed: Amount) -> bool:
@@ -230,8 +226,7 @@ class Budget:
             self._on_closed(reason)
 
     def _count(self, message: Message) -> None:
-        """Add a settled request. A replayed one cost no tokens; texts are counted where the server
-        did not."""
+        """Add a settled request; texts are counted where the server did not."""
         model, cost = message.model, message.cost
         prompt, reply = cost.prompt_tokens, cost.completion_tokens
         if prompt is None or reply is None:
@@ -253,7 +248,6 @@ class Budget:
 
 
 def batched_request(key: str, request: CompletionRequest) -> BatchedRequest:
-    """Record of a request in a batch."""
     return BatchedRequest(
         key=key,
         role=request.role.value,
@@ -263,7 +257,6 @@ def batched_request(key: str, request: CompletionRequest) -> BatchedRequest:
 
 
 def estimated_tokens(request: CompletionRequest) -> int:
-    """Estimated tokens of a prompt."""
     characters = sum(len(message.content) for message in request.messages)
     pictures = sum(len(message.images) for message in request.messages)
     return characters // CHARACTERS_PER_TOKEN + 1 + IMAGE_TOKENS * pictures

@@ -1,23 +1,30 @@
-"""Language models by `--model <provider>/<name>`, through their SDK or through litellm.
+"""Language models by `--model <provider>/<name>`, through their SDK or through litellm. Of the SDKs
+of OpenAI and Anthropic one call is used, which posts a body and returns the answer's: retries,
+timeouts, forms of requests and readings of replies are the same for both. An SDK is imported on
+demand.
 
-Of the SDKs of OpenAI and Anthropic one call is used, which posts a body and returns the answer's:
-retries, timeouts, forms of requests and readings of replies are the same for both. An SDK is
-imported on demand.
-"""
+A server's answers are bounded: no redirects, no compression, and a limit on bytes. All pass `send`
+of httpx, or of httpx2, its equal. Headers are bounded by the libraries, to about 100 kB."""
 
 from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
+import json
 import os
+import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from eureka_agent.errors import SettingsError
+from eureka_agent.llm import failures, replies
 from eureka_agent.llm.access import (
     DEFAULT_ACCESS,
     KEY_VARIABLES,
@@ -29,22 +36,131 @@ from eureka_agent.llm.access import (
     shown_address,
     usable_address,
 )
-from eureka_agent.llm.bounded_http import LONGEST_BODY_BYTES, bound_clients, requests_bounded
 from eureka_agent.llm.breaker import Breaker, Retries
-from eureka_agent.llm.failures import BAD_BODIES, RequestFailedError, Service, Trouble, failure_of
 from eureka_agent.llm.interface import Completion, CompletionRequest, LanguageModel
-from eureka_agent.llm.replies import (
-    BOUNDS,
-    Forms,
-    chat_body,
-    decoded,
-    messages_body,
-    read_chat,
-    read_message,
-    read_response,
-    refused,
-    responses_body,
-)
+
+LONGEST_BODY_BYTES = 4 << 20
+"""Longest answer: a hundred times a long reply with its reasoning."""
+_OF_THE_TRANSPORT = ("content-encoding", "content-length", "transfer-encoding")
+"""Headers that do not apply to a whole body."""
+_OPTIONS = {"stream": True, "follow_redirects": False}
+_PLAIN = {"accept-encoding": "identity"}
+"""Asks for an answer that is not compressed: a few bytes may become gigabytes."""
+
+_changing = threading.Lock()
+_bounds: ContextVar[tuple[float, int] | None] = ContextVar("bounds", default=None)
+"""Deadline (`time.monotonic`) and longest body of this context's request to a model, or None."""
+
+
+def bound_clients() -> None:
+    """Bound the answers to any client's requests within `requests_bounded`. Idempotent."""
+    for name in ("httpx", "httpx2"):
+        if importlib.util.find_spec(name) is None:
+            continue
+        library: Any = importlib.import_module(name)
+        with _changing:
+            if not hasattr(library.Client.send, "unbounded"):
+                library.AsyncClient.send = _bounded(library.AsyncClient.send)
+                library.Client.send = _bounded_without_await(library.Client.send)
+
+
+@contextmanager
+def requests_bounded(timeout_s: float, longest: int = LONGEST_BODY_BYTES) -> Iterator[None]:
+    """Bound the answers in this context; a thread also gives up after the timeout."""
+    token = _bounds.set((time.monotonic() + timeout_s, longest))
+    try:
+        yield
+    finally:
+        _bounds.reset(token)
+
+
+def _bounded(send: Any) -> Any:
+    async def bounded_send(client: Any, request: Any, **options: Any) -> Any:
+        if (bounds := _bounds.get()) is None:
+            return await send(client, request, **options)
+        request.headers.update(_PLAIN)
+        response = await send(client, request, **{**options, **_OPTIONS})
+        try:
+            body = _Body(response, *bounds)
+            async for part in response.aiter_raw():
+                body.add(part)
+        finally:
+            await response.aclose()
+        return body.whole_response()
+
+    return bounded_send
+
+
+def _bounded_without_await(send: Any) -> Any:
+    def bounded_send(client: Any, request: Any, **options: Any) -> Any:
+        if (bounds := _bounds.get()) is None:
+            return send(client, request, **options)
+        request.headers.update(_PLAIN)
+        response = send(client, request, **{**options, **_OPTIONS})
+        try:
+            body = _Body(response, *bounds)
+            for part in response.iter_raw():
+                body.add(part)
+        finally:
+            response.close()
+        return body.whole_response()
+
+    bounded_send.unbounded = send  # type: ignore[attr-defined]
+    return bounded_send
+
+
+class _Body:
+    """The body of an arriving answer."""
+
+    def __init__(self, response: Any, deadline: float, longest: int) -> None:
+        """Raises RequestFailedError for a redirect, and for a compressed answer."""
+        if response.has_redirect_location:
+            target = str(response.next_request.url)
+            raise failures.RequestFailedError(
+                failures.Trouble.REDIRECT, target, status=response.status_code
+            )
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding != "identity":
+            raise failures.RequestFailedError(
+                failures.Trouble.NONSENSE, f"compressed as {encoding!r}"
+            )
+        self._response, self._deadline, self._longest = response, deadline, longest
+        self._content = bytearray()
+
+    def add(self, part: bytes) -> None:
+        """Add bytes. Raises RequestFailedError for too many of them, or too late."""
+        self._content += part
+        if len(self._content) > self._longest:
+            raise failures.RequestFailedError(failures.Trouble.TOO_LONG)
+        if time.monotonic() > self._deadline:
+            raise failures.RequestFailedError(failures.Trouble.TIMEOUT)
+
+    def whole_response(self) -> Any:
+        """The answer with its body, as from a client that has read all of it. Raises
+        RequestFailedError for an error under a good status, of which litellm keeps no more than
+        the message."""
+        response, content = self._response, bytes(self._content)
+        # files of results are got, and a line of them may be an error
+        if response.is_success and response.request.method == "POST":
+            with suppress(*failures.BAD_BODIES):
+                if (failure := failures.failure_of_body(json.loads(content))) is not None:
+                    raise failure
+        extensions = {**response.extensions}
+        extensions.pop("network_stream", None)
+        headers = response.headers.multi_items()
+        whole = type(response)(
+            response.status_code,
+            headers=[each for each in headers if each[0].lower() not in _OF_THE_TRANSPORT],
+            content=content,
+            request=response.request,
+            extensions=extensions,
+        )
+        whole.elapsed = response.elapsed
+        return whole
+
+
+# ── models ────────────────────────────────────────────────────────────────────────────────────────
+
 
 CONNECT_TIMEOUT_S = 10.0
 """Timeout of a connection, which a model's thinking does not lengthen."""
@@ -60,15 +176,15 @@ class Wire:
     protocol: str
     path: str
     """Path of requests below the address."""
-    body: Callable[[str, CompletionRequest, Forms], dict[str, Any]]
+    body: Callable[[str, CompletionRequest, replies.Forms], dict[str, Any]]
     """Makes a body from the model's own name."""
     read: Callable[[Any], Completion]
 
 
 WIRES = {
-    "chat": Wire("Chat Completions", "/chat/completions", chat_body, read_chat),
-    "responses": Wire("Responses", "/responses", responses_body, read_response),
-    "messages": Wire("Messages", "/v1/messages", messages_body, read_message),
+    "chat": Wire("Chat Completions", "/chat/completions", replies.chat_body, replies.read_chat),
+    "responses": Wire("Responses", "/responses", replies.responses_body, replies.read_response),
+    "messages": Wire("Messages", "/v1/messages", replies.messages_body, replies.read_message),
 }
 
 
@@ -97,7 +213,9 @@ def language_model(model: str, access: ModelAccess = DEFAULT_ACCESS) -> Language
 class ServedModel(ABC):
     """A model on a server."""
 
-    def __init__(self, service: Service, access: ModelAccess, forms: Forms) -> None:
+    def __init__(
+        self, service: failures.Service, access: ModelAccess, forms: replies.Forms
+    ) -> None:
         """`forms` learn what the server refuses."""
         self.name = service.name
         self.service = service
@@ -108,16 +226,15 @@ class ServedModel(ABC):
         self._tell = access.on_retry
 
     async def complete(self, request: CompletionRequest) -> Completion:
-        """Try a request, at once in another form where the server refuses one. Raises
-        RequestFailedError."""
+        """Try a request, also in another form where one is refused. Raises RequestFailedError."""
         while True:
             known, started = self.forms.refused, time.monotonic()
             try:
                 return (await self._once(request)).made_in(time.monotonic() - started)
-            except RequestFailedError as error:
+            except failures.RequestFailedError as error:
                 failure = error
             if failure.refusal:
-                return refused()
+                return replies.refused()
             before = self.forms.refused
             form = self.forms.learn(failure, known)
             if not form:
@@ -174,7 +291,7 @@ class SdkModel(ServedModel):
             where = repr(shown_address(address)) if address else provider
             what = f"cannot use the server {where}: {redact(str(error))}"
             raise SettingsError(what, "see --base-url") from None
-        service = Service(
+        service = failures.Service(
             name=name,
             address=shown_address(str(self._client.base_url)),
             key_name=KEY_VARIABLES[provider],
@@ -183,12 +300,13 @@ class SdkModel(ServedModel):
             timeout_s=access.timeout_s,
             key=key,
         )
-        bounds = BOUNDS[::-1] if official else BOUNDS
-        super().__init__(service, access, Forms(*(bounds if self.wire.body is chat_body else ())))
+        bounds = replies.BOUNDS[::-1] if official else replies.BOUNDS
+        super().__init__(
+            service, access, replies.Forms(*(bounds if self.wire.body is replies.chat_body else ()))
+        )
         self._model = model
 
     def body(self, request: CompletionRequest) -> dict[str, Any]:
-        """Body of a request."""
         return self.wire.body(self._model, self.forms.of(request), self.forms)
 
     async def call(
@@ -206,9 +324,9 @@ class SdkModel(ServedModel):
                     call = getattr(self._client, method)
                     return bytes(await call(path, cast_to=bytes, **options))
         except TimeoutError:
-            raise RequestFailedError(Trouble.TIMEOUT) from None
-        except (self._sdk_error, *BAD_BODIES) as error:
-            raise failure_of(error) from None
+            raise failures.RequestFailedError(failures.Trouble.TIMEOUT) from None
+        except (self._sdk_error, *failures.BAD_BODIES) as error:
+            raise failures.failure_of(error) from None
 
     async def close(self) -> None:
         """Close the connections, as the garbage collector would print a traceback."""
@@ -217,5 +335,5 @@ class SdkModel(ServedModel):
     async def _once(self, request: CompletionRequest) -> Completion:
         timeout_s, body = self.service.timeout_s, self.body(request)
         return self.wire.read(
-            decoded(await self.call("post", self.wire.path, timeout_s, body=body))
+            replies.decoded(await self.call("post", self.wire.path, timeout_s, body=body))
         )

@@ -108,7 +108,6 @@ class Service:
 
     @property
     def where(self) -> str:
-        """The model with its address."""
         return f"{self.name} at {self.address}" if self.address else self.name
 
     def clean(self, words: str) -> str:
@@ -253,7 +252,6 @@ def failure_in_body(error: Any) -> RequestFailedError | None:
 
 
 def _status_failure(error: BaseException) -> RequestFailedError:
-    """The failure for an error with a server's response."""
     response: Any = getattr(error, "response", None)
     try:
         text = str(response.text)
@@ -275,8 +273,7 @@ def _status_failure(error: BaseException) -> RequestFailedError:
 
 
 def _words_of_body(body: Any) -> tuple[str, str | None, str, int | None]:
-    """Message, code, asked wait and the type's status of an error's body; each provider has its own
-    form."""
+    """Message, code, asked wait and the type's status of an error's body, of any provider."""
     if isinstance(body, list) and body:
         body = body[0]
     if not isinstance(body, dict):

@@ -61,7 +61,6 @@ class _RequestWatch:
         """The caller and tries that have not ended."""
 
     def sent(self) -> None:
-        """Note the beginning of a try."""
         self._open += 1
         if not self._told:
             self._told = True
@@ -123,8 +122,7 @@ class Gateway:
 
     @property
     def under_way(self) -> int:
-        """Number of requests without an answer, without those in batches and those that wait for
-        their next try."""
+        """Requests without an answer, without those in batches or between two tries."""
         return len(self._tries) - len(self._in_batches)
 
     async def finish(self, timeout_s: float = PATIENCE_S) -> None:
@@ -232,7 +230,6 @@ class ConfiguredModel:
 
     @property
     def name(self) -> str:
-        """Name of the model."""
         return self.model.name
 
     async def ask(

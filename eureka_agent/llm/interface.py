@@ -52,12 +52,10 @@ class ImagePart:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the picture."""
         return hashlib.sha256(self.data).hexdigest()
 
     @property
     def base64(self) -> str:
-        """The picture as text."""
         return base64.b64encode(self.data).decode()
 
 
@@ -94,7 +92,6 @@ class CompletionRequest:
 
     @property
     def turns(self) -> tuple[ChatMessage, ...]:
-        """The other messages."""
         return tuple(message for message in self.messages if message.role != "system")
 
 
@@ -124,7 +121,6 @@ class Completion:
     """Tokens and time; no money yet."""
 
     def made_in(self, seconds: float, *, batched: bool = False) -> Completion:
-        """The reply with its time."""
         cost = self.cost.model_copy(update={"seconds": seconds, "batched": batched})
         return replace(self, cost=cost)
 
@@ -157,13 +153,9 @@ class LanguageModel(Protocol):
 class MessageStore(Protocol):
     """Stores every reply before it is used, so that a resumed run does not pay for it again."""
 
-    def find(self, key: str) -> Message | None:
-        """The message stored under `key`."""
-        ...
+    def find(self, key: str) -> Message | None: ...
 
-    def put(self, key: str, message: Message) -> None:
-        """Store a message under `key`."""
-        ...
+    def put(self, key: str, message: Message) -> None: ...
 
 
 class AsksModels(Protocol):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.errors import SettingsError, did_you_mean
+from eureka_agent.llm import failures
 from eureka_agent.llm.access import (
     KEY_VARIABLES,
     NO_KEY,
@@ -24,15 +25,7 @@ from eureka_agent.llm.access import (
     shown_address,
     usable_address,
 )
-from eureka_agent.llm.bounded_http import bound_clients, requests_bounded
-from eureka_agent.llm.clients import ServedModel
-from eureka_agent.llm.failures import (
-    PASSING_STATUSES,
-    RequestFailedError,
-    Service,
-    Trouble,
-    failure_of,
-)
+from eureka_agent.llm.clients import ServedModel, bound_clients, requests_bounded
 from eureka_agent.llm.interface import Completion, CompletionRequest
 from eureka_agent.llm.replies import BOUNDS, Forms, chat_body, read_chat, refused
 
@@ -59,7 +52,7 @@ class LiteLLMModel(ServedModel):
                 raise missing_key(name, *missing)
         self._api_base = usable_address(access.base_url)
         address = self._api_base and shown_address(self._api_base)
-        service = Service(
+        service = failures.Service(
             name=name,
             address=address,
             key_name=f"the key of {provider!r}",
@@ -92,7 +85,7 @@ class LiteLLMModel(ServedModel):
                 async with asyncio.timeout(self.service.timeout_s):
                     response = await litellm.acompletion(**options)
         except TimeoutError:
-            raise RequestFailedError(Trouble.TIMEOUT) from None
+            raise failures.RequestFailedError(failures.Trouble.TIMEOUT) from None
         except litellm.exceptions.ContentPolicyViolationError:
             return refused()
         except Exception as error:  # noqa: BLE001 - libraries of a hundred providers raise their own
@@ -120,23 +113,25 @@ def imported_litellm() -> Any:
     return litellm
 
 
-def _failure(error: Exception) -> RequestFailedError:
+def _failure(error: Exception) -> failures.RequestFailedError:
     """Correct the status: litellm gives one to every error, also to its own, without a request. Its
     prefix, traceback and setup hints are no words of a server's."""
-    failure = failure_of(error)
-    if failure.trouble is not Trouble.OTHER:
+    failure = failures.failure_of(error)
+    if failure.trouble is not failures.Trouble.OTHER:
         return failure
     words = str(getattr(error, "message", None) or error)
     words = re.split(r"\s*Traceback \(most recent|\s*To drop unsupported", words)[0]
     words = re.sub(r"^litellm\.\w+: (\w+: )?(\w*Exception - )?", "", words)
     status = getattr(error, "status_code", None)
     if not isinstance(status, int):
-        return RequestFailedError(Trouble.OTHER, words or failure.words)
+        return failures.RequestFailedError(failures.Trouble.OTHER, words or failure.words)
     if status == 200 or "no 'choices'" in words:
-        return RequestFailedError(Trouble.NONSENSE)
+        return failures.RequestFailedError(failures.Trouble.NONSENSE)
     # a provider's error under a good status, or an error of litellm's own
-    is_told = status in PASSING_STATUSES or status > 500
-    return RequestFailedError(Trouble.STATUS if is_told else Trouble.OTHER, words, status)
+    is_told = status in failures.PASSING_STATUSES or status > 500
+    return failures.RequestFailedError(
+        failures.Trouble.STATUS if is_told else failures.Trouble.OTHER, words, status
+    )
 
 
 def _check_provider(provider: str, name: str) -> None:

@@ -47,7 +47,6 @@ class Price(Record):
     origin: str
 
     def money(self, cost: Cost) -> Decimal | None:
-        """Cost of these tokens; None where their numbers are unknown."""
         if cost.prompt_tokens is None or cost.completion_tokens is None:
             return None
         cached, written = cost.cached_tokens or 0, cost.cache_write_tokens or 0

@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.errors import RunFolderError
-from eureka_agent.llm.interface import (
-    Completion,
-    CompletionRequest,
-    FinishReason,
-    MissingReplyError,
-    message_key,
-    transcript,
-)
+from eureka_agent.llm import interface
 from eureka_agent.records import Cost, Message
 
 REPLAY = "replay:"
@@ -65,7 +58,7 @@ def read_recording(path: Path) -> Recording:
             record.pop("key"): Message.model_validate_json(json.dumps(record)) for record in records
         }
         for message in messages.values():
-            FinishReason(message.finish_reason)
+            interface.FinishReason(message.finish_reason)
     # a ValidationError is a ValueError
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise RunFolderError(
@@ -92,24 +85,23 @@ class ReplayModel:
         self._recording = recording
         self._flags = flags
 
-    async def complete(self, request: CompletionRequest) -> Completion:
+    async def complete(self, request: interface.CompletionRequest) -> interface.Completion:
         """Return the recorded reply. Raises MissingReplyError."""
-        message = self._recording.messages.get(message_key(self.name, request))
+        message = self._recording.messages.get(interface.message_key(self.name, request))
         if message is None:
-            raise MissingReplyError(*self._missing(request))
-        return Completion(
+            raise interface.MissingReplyError(*self._missing(request))
+        return interface.Completion(
             text=message.reply,
             reasoning=message.reasoning,
-            finish_reason=FinishReason(message.finish_reason),
+            finish_reason=interface.FinishReason(message.finish_reason),
             cost=Cost(prompt_tokens=0, completion_tokens=0),
         )
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""
 
-    def _missing(self, request: CompletionRequest) -> tuple[str, str]:
-        """Message and next step for a request that was not recorded."""
-        asked, recording = transcript(request.messages), self._recording
+    def _missing(self, request: interface.CompletionRequest) -> tuple[str, str]:
+        asked, recording = interface.transcript(request.messages), self._recording
         whom = request.role.value + (f" for attempt {request.attempt}" if request.attempt else "")
         own = [
             each.request

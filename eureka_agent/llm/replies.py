@@ -8,13 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eureka_agent.llm.failures import (
-    BAD_BODIES,
-    RequestFailedError,
-    Trouble,
-    failure_in_body,
-    failure_of_body,
-)
+from eureka_agent.llm import failures
 from eureka_agent.llm.interface import (
     LONGEST_REPLY_TOKENS,
     ChatMessage,
@@ -25,8 +19,7 @@ from eureka_agent.llm.interface import (
 from eureka_agent.records import Cost, known_tokens
 
 BOUNDS = ("max_tokens", "max_completion_tokens")
-"""Names of the bound on tokens in Chat Completions: OpenAI's newer models refuse the first, older
-compatible servers know nothing else."""
+"""Names of the bound on tokens: newer models refuse the first, older servers know no other."""
 SYSTEM = "a system message"
 OPTIONAL = ("store", "cache_control")
 """Parameters that are left out where they are refused."""
@@ -47,8 +40,7 @@ _SYSTEM_REFUSED = re.compile(
     rf"|\brole\W{{1,4}}{_SYSTEM}\b.{{0,40}}{_NOT}",
     re.IGNORECASE | re.DOTALL,
 )
-"""Chat templates of Gemma, of early Mistral models and others, and OpenAI's first models that
-reason."""
+"""Chat templates of Gemma, of early Mistral models, and of OpenAI's first reasoning models."""
 
 
 class Forms:
@@ -70,14 +62,13 @@ class Forms:
 
     @property
     def bound(self) -> str:
-        """Name of the bound on tokens."""
         return next(name for name in self._bounds if name not in self.refused)
 
-    def learn(self, failure: RequestFailedError, known: frozenset[str]) -> str:
+    def learn(self, failure: failures.RequestFailedError, known: frozenset[str]) -> str:
         """Take in a refusal of a form, by a server that was asked without the forms in `known`.
         Returns the refused form; empty for another failure."""
         if (
-            failure.trouble not in (Trouble.STATUS, Trouble.OTHER)
+            failure.trouble not in (failures.Trouble.STATUS, failures.Trouble.OTHER)
             or failure.status in _OTHER_REASONS
         ):
             return ""
@@ -128,7 +119,6 @@ def messages_body(model: str, request: CompletionRequest, forms: Forms) -> dict[
 
 
 def _options(request: CompletionRequest, bound: str) -> dict[str, Any]:
-    """Temperature and bound on tokens, where they are given."""
     found = {"temperature": request.temperature, bound: request.max_tokens}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -181,8 +171,8 @@ def decoded(body: bytes) -> Any:
     """The value of a JSON body. Raises RequestFailedError for another body."""
     try:
         return json.loads(body)
-    except BAD_BODIES:
-        raise RequestFailedError(Trouble.NONSENSE) from None
+    except failures.BAD_BODIES:
+        raise failures.RequestFailedError(failures.Trouble.NONSENSE) from None
 
 
 def part(thing: Any, *names: str) -> Any:
@@ -197,15 +187,13 @@ def listed(thing: Any, name: str) -> list[Any]:
     found = part(thing, name)
     if isinstance(found, list):
         return found
-    raise failure_of_body(thing) or RequestFailedError(Trouble.NONSENSE)
+    raise failures.failure_of_body(thing) or failures.RequestFailedError(failures.Trouble.NONSENSE)
 
 
 def read_content(content: Any) -> Content:
-    """Read a text, a list of parts, or a list of messages with parts.
-
-    Texts that follow each other are one text, which some servers split within a sentence. A text
-    begins a line of its own after anything else, and where code fences would meet.
-    """
+    """Read a text, a list of parts, or a list of messages with parts. Texts that follow each other
+    are one text, which some servers split within a sentence. A text begins a line of its own after
+    anything else, and where code fences would meet."""
     read = Content()
     apart = False
     for each in content if isinstance(content, list) else [content]:
@@ -270,7 +258,7 @@ def read_chat(response: Any) -> Completion:
     """Read a reply of Chat Completions. Raises RequestFailedError for an invalid one."""
     choices = listed(response, "choices")
     first = choices[0] if choices else None
-    broken_off = failure_in_body(part(first, "error"))
+    broken_off = failures.failure_in_body(part(first, "error"))
     if broken_off is not None:
         raise broken_off
     message = part(first, "message")
@@ -298,8 +286,8 @@ def read_response(response: Any) -> Completion:
         return read_chat(response)
     status = part(response, "status")
     if status == "failed":
-        failure = failure_in_body(part(response, "error"))
-        raise failure or RequestFailedError(Trouble.OTHER, "without a reason")
+        failure = failures.failure_in_body(part(response, "error"))
+        raise failure or failures.RequestFailedError(failures.Trouble.OTHER, "without a reason")
     content = read_content(listed(response, "output"))
     ending = FinishReason.STOP if status in ("completed", None) else FinishReason.OTHER
     if status == "incomplete":

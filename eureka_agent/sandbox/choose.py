@@ -14,7 +14,6 @@ from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Wall
 
 WALLS = ("docker", "bubblewrap", "process")
-"""Names of the walls, strongest first."""
 AUTO = "auto"
 WALL_VARIABLE = "EUREKA_SANDBOX"
 """Environment variable with the wall for `auto` on this machine."""

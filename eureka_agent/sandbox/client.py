@@ -1,4 +1,4 @@
-"""The driver's client of one worker: commands, events, files and the end of the process."""
+"""The driver's client of one worker: commands, events, files, faults and the end of the process."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import os
+import shlex
 import shutil
 import tempfile
 import time
@@ -13,26 +14,202 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+from pydantic import ValidationError
+
+from eureka_agent import errors
 from eureka_agent.archive.files import storage_errors
 from eureka_agent.archive.safe_files import read_plain
-from eureka_agent.boundary.bounds import MAX_FILE_BYTES, FileHeader
+from eureka_agent.boundary import bounds
 from eureka_agent.boundary.commands import Command, Open, Prepare, Shutdown
-from eureka_agent.boundary.events import Evaluated, Event, Fault, Opened, Prepared
+from eureka_agent.boundary.events import EVENT, Evaluated, Event, Fault, Opened, Prepared
 from eureka_agent.environment_files import ENVIRONMENT_FILE, source_folders
-from eureka_agent.errors import (
-    EurekaError,
-    WorkerDiedError,
-    WorkerLostError,
-    signal_name,
-    system_reason,
-)
+from eureka_agent.invocation import command
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.event_reader import EXIT_SECONDS, EventReader
-from eureka_agent.sandbox.inbox import Inbox
+from eureka_agent.sandbox.inbox import Inbox, WorkerFileError
 from eureka_agent.sandbox.wall import LOST, Elsewhere, Limits, Wall, WorkerHandle
-from eureka_agent.sandbox.worker_faults import raised_by
-from eureka_agent.text import plain_text
+from eureka_agent.settings import validation_fault
+from eureka_agent.text import plain_line, plain_text
+
+
+def raised_by(
+    fault: Fault, otherwise: type[errors.EurekaError], environment: str, opening: bool = False
+) -> errors.EurekaError:
+    """The error for a worker's fault: GpuLostError, EnvironmentFaultError where no reward is to
+    blame, else `otherwise`. `environment`: its name for the user; `opening`: there is no reward
+    yet."""
+    if fault.gpu:
+        hint = "`nvidia-smi` and `dmesg` tell why; the same command goes on where it was"
+        return errors.GpuLostError(plain_line(fault.message, bounds.LONGEST_FAULT), hint)
+    if fault.environment:
+        return _environment_fault(fault.message, fault.hint, environment, opening)
+    return otherwise(fault.message.strip() or "the worker gave no reason", fault.hint)
+
+
+def stuck(
+    last_words: str, timeout_s: float, environment: str
+) -> errors.EnvironmentFaultError | None:
+    """The error for a worker that hangs in a call of the environment; else None."""
+    _, found, stack = plain_text(last_words).rpartition("Timeout (")
+    calls = [line.strip() for line in stack.splitlines() if line.startswith("  File ")]
+    if not found or not calls:
+        return None
+    message = f"it gave no sign of life for {timeout_s:g} s and was killed, in {calls[0]}"
+    hint = (
+        "look for a call into a library that does not end; an environment that is only slow needs a"
+        " larger --training-timeout"
+    )
+    return _environment_fault(message, hint, environment, opening=False)
+
+
+def _environment_fault(
+    message: str, hint: str, environment: str, opening: bool
+) -> errors.EnvironmentFaultError:
+    whose = (
+        "the environment fails before any reward is called"
+        if opening
+        else "the environment is at fault, no reward is"
+    )
+    check = command(shlex.join(["envs", "--check", environment]))
+    hint = plain_line(hint, bounds.LONGEST_HINT)
+    return errors.EnvironmentFaultError(
+        f"{whose}: {plain_line(message, bounds.LONGEST_FAULT)}",
+        f"{hint}; `{check}` looks for such faults; then start a new run",
+    )
+
+
+# ── events of a worker ────────────────────────────────────────────────────────────────────────────
+
+
+EXIT_SECONDS = 2.0
+_QUEUED_EVENTS = 1024
+_QUEUED_BYTES = bounds.MAX_LINE_BYTES
+"""Bound of the queued events' lines: parsed they take many times as much memory."""
+_READ_BYTES = 1 << 18
+_MOST_FAULTS = 100
+
+
+class _ProtocolViolationError(Exception):
+    """A line of a worker that is no event."""
+
+
+class EventReader:
+    """Reads until the worker's stream ends or breaks the protocol, then kills the worker."""
+
+    def __init__(self, wall: Wall, handle: WorkerHandle, inbox: Inbox) -> None:
+        """Starts to read at once."""
+        self.violation = ""
+        self.failure: errors.EurekaError | None = None
+        """Error of the driver that ended the reading, such as a full disk."""
+        self._wall = wall
+        self._handle = handle
+        self._inbox = inbox
+        self._unread = bytearray()
+        self._events: asyncio.Queue[tuple[Event, int] | None] = asyncio.Queue(_QUEUED_EVENTS)
+        """Events, each with the length of its line; None is the end."""
+        self._queued_bytes = 0
+        self._taken = asyncio.Event()
+        """Set when an event was taken from the queue."""
+        self._task = asyncio.create_task(self._read())
+
+    @property
+    def done(self) -> bool:
+        return self._task.done()
+
+    async def next_event(self, timeout_s: float) -> Event | None:
+        """The next event, or None at the end. Raises TimeoutError."""
+        # up to Python 3.11 wait_for swallows a cancellation that comes together with an event
+        async with asyncio.timeout(timeout_s):
+            entry = await self._events.get()
+        if entry is None:
+            self._events.put_nowait(None)  # for the next call
+            return None
+        event, size = entry
+        self._queued_bytes -= size
+        self._taken.set()
+        return event
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def _read(self) -> None:
+        try:
+            try:
+                while (line := await self._next_line()) is not None:
+                    event = _parsed(line)
+                    if isinstance(event, bounds.FileHeader):
+                        await self._inbox.receive(event, self._read_some)
+                    else:
+                        await self._put(event, len(line))
+            except _ProtocolViolationError as error:
+                self.violation = str(error)
+            except WorkerFileError as error:
+                self.violation = error.message
+            except errors.EurekaError as error:  # a full disk
+                self.failure = error
+            if not self.violation and self.failure is None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(EXIT_SECONDS):
+                        await self._handle.wait()
+            await self._wall.kill(self._handle)  # with the processes that it started
+        finally:
+            self._mark_end()
+
+    async def _put(self, event: Event, size: int) -> None:
+        while self._queued_bytes and self._queued_bytes + size > _QUEUED_BYTES:
+            self._taken.clear()
+            await self._taken.wait()
+        self._queued_bytes += size
+        await self._events.put((event, size))
+
+    async def _next_line(self) -> bytes | None:
+        """The next line without its line end, or None at the end of the stream."""
+        searched = 0
+        while (end := self._unread.find(b"\n", searched)) < 0:
+            searched = len(self._unread)
+            if searched > bounds.MAX_LINE_BYTES:
+                raise _ProtocolViolationError("an event is too long")
+            part = await self._handle.read(_READ_BYTES)
+            if not part:
+                return None
+            self._unread += part
+        if end > bounds.MAX_LINE_BYTES:
+            raise _ProtocolViolationError("an event is too long")
+        line = bytes(self._unread[:end])
+        del self._unread[: end + 1]
+        return line
+
+    async def _read_some(self, most: int) -> bytes:
+        """The next bytes, at most `most`; empty at the end of the stream."""
+        if not self._unread:
+            self._unread += await self._handle.read(_READ_BYTES)
+        part = bytes(self._unread[:most])
+        del self._unread[:most]
+        return part
+
+    def _mark_end(self) -> None:
+        """Put the end into the queue, in place of an event if the queue is full."""
+        while True:
+            try:
+                self._events.put_nowait(None)
+                return
+            except asyncio.QueueFull:
+                self._events.get_nowait()
+
+
+def _parsed(line: bytes) -> Event:
+    try:
+        return EVENT.validate_json(line)
+    except ValidationError as error:
+        fault = f"not an event: {line[:80]!r}"
+        if error.error_count() < _MOST_FAULTS:  # else they would take gigabytes
+            fault += f"; {plain_line(validation_fault(error), bounds.LONGEST_FINDING)}"
+        raise _ProtocolViolationError(fault) from None
+
+
+# ── the worker's client ───────────────────────────────────────────────────────────────────────────
+
 
 START_SECONDS = 300.0
 """Timeout for importing libraries and opening an environment, or for preparing trainings. A cold
@@ -45,21 +222,18 @@ _STANDSTILL_SECONDS = 0.5
 """Delay of a check from which this process counts as suspended, by Ctrl-Z or with the machine."""
 _MOST_SOURCES = 100
 _WALL_FOLDER = "wall"
-"""Part of a worker's folder that the wall uses."""
 _INBOX_FOLDER = "inbox"
 """Part of a worker's folder that the wall hides from the worker. The process wall hides nothing."""
 
 
 def absolute_reference(environment: str) -> str:
-    """The argument of `--env`, with a folder's path made absolute, since a worker has a working
-    folder of its own."""
+    """The argument of `--env`, with a folder's path made absolute."""
     folder = environment_folder(environment)
     return environment if folder is None else str(folder)
 
 
 def environment_folder(environment: str) -> Path | None:
-    """Absolute path of the user's folder that `--env` names; None for a built-in environment and
-    for one without a folder."""
+    """Absolute path of the user's folder that `--env` names; None without one."""
     if not environment:
         return None
     built_in = built_in_folder(environment) is not None
@@ -75,8 +249,7 @@ def built_in_folder(environment: str) -> Path | None:
 
 
 class WorkerClient:
-    """Sends commands to a worker and receives its events. Kills a worker that breaks the
-    protocol."""
+    """Commands to a worker and its events. Kills one that breaks the protocol."""
 
     def __init__(self, wall: Wall, handle: WorkerHandle, folder: Path) -> None:
         """See `start`."""
@@ -97,8 +270,7 @@ class WorkerClient:
         self.last_sign_of_life = time.monotonic()
         """Time of the worker's last progress, in `time.monotonic` seconds. The caller sets it."""
         self.write_timeout_s = START_SECONDS
-        """Timeout for the worker to read what it is sent. A trainer reads between two
-        iterations."""
+        """Timeout of a write: a trainer reads between two iterations."""
 
     @classmethod
     async def start(
@@ -131,23 +303,20 @@ class WorkerClient:
 
     async def give(self, path: Path, name: str, once: bool = False) -> None:
         """Send a file as `name` for later commands; with `once`, only if that name was not sent
-        before.
-
-        Raises EurekaError for a file that cannot be read or is too large.
-        """
+        before. Raises EurekaError for a file that cannot be read or is too large."""
         if once and name in self._sent_once:
             return
         try:
-            content = await asyncio.to_thread(read_plain, path, MAX_FILE_BYTES)
+            content = await asyncio.to_thread(read_plain, path, bounds.MAX_FILE_BYTES)
         except OSError as error:
-            raise EurekaError(
-                f"cannot give a worker the file {str(path)!r}: {system_reason(error)}",
+            raise errors.EurekaError(
+                f"cannot give a worker the file {str(path)!r}: {errors.system_reason(error)}",
                 "restore it, or train again",
             ) from None
         self._sources[name] = path
         if len(self._sources) > _MOST_SOURCES:
             del self._sources[next(iter(self._sources))]
-        header = FileHeader(name=name, size=len(content)).model_dump_json().encode()
+        header = bounds.FileHeader(name=name, size=len(content)).model_dump_json().encode()
         await self._write(header + b"\n" + content)
         if once:
             self._sent_once.add(name)
@@ -197,17 +366,16 @@ class WorkerClient:
         if self._reader.failure is not None:
             raise self._reader.failure
         if self._handle.returncode == LOST:
-            raise WorkerLostError(f"a worker was lost: {self.last_words()}")
+            raise errors.WorkerLostError(f"a worker was lost: {self.last_words()}")
         ending = self.ending()
         last_words = "its last words are above; " if "\n" in ending else ""
-        raise WorkerDiedError(
+        raise errors.WorkerDiedError(
             f"the worker {ending}",
             f"{last_words}{_BROKEN if self._reader.violation else _SHORT_OF_MEMORY}",
         )
 
     def _with_own_paths(self, event: Event) -> Event:
-        """The event, with the driver's paths in its faults, since a user cannot see the worker's
-        folder."""
+        """The event, with the driver's paths in its faults: a user cannot see the worker's."""
         if isinstance(event, Fault):
             return event.model_copy(update={"message": self._own_paths(event.message)})
         if isinstance(event, Evaluated):
@@ -250,7 +418,7 @@ class WorkerClient:
             event = await self.receive(timeout_s)
         except TimeoutError:
             await self.kill()
-            raise WorkerDiedError(
+            raise errors.WorkerDiedError(
                 f"opening the environment {environment!r} took longer than {timeout_s:g} s",
                 "try again on a less busy machine, or look for a loop in the environment's"
                 " constructor",
@@ -259,8 +427,8 @@ class WorkerClient:
             return event
         await self.kill()
         if isinstance(event, Fault):
-            raise raised_by(event, EurekaError, environment, opening=True)
-        raise WorkerDiedError(
+            raise raised_by(event, errors.EurekaError, environment, opening=True)
+        raise errors.WorkerDiedError(
             f"the worker answered 'open' with {event.type!r}", "expected 'opened'"
         )
 
@@ -270,14 +438,14 @@ class WorkerClient:
         try:
             event = await self.receive(START_SECONDS)
         except TimeoutError:
-            raise WorkerDiedError(
+            raise errors.WorkerDiedError(
                 f"the worker did not prepare a training within {START_SECONDS:g} s",
                 "try again on a less busy machine, or use --device cpu",
             ) from None
         if isinstance(event, Fault):
-            raise raised_by(event, EurekaError, self.environment)
+            raise raised_by(event, errors.EurekaError, self.environment)
         if not isinstance(event, Prepared):
-            raise WorkerDiedError(
+            raise errors.WorkerDiedError(
                 f"the worker answered 'prepare' with {event.type!r}", "expected 'prepared'"
             )
 
@@ -289,24 +457,21 @@ class WorkerClient:
         elif status is None:
             how = "closed its end"
         elif status < 0:
-            how = f"was ended by {signal_name(-status)}"
+            how = f"was ended by {errors.signal_name(-status)}"
         else:
             how = f"ended with exit status {status}"
         tail = plain_text(self._handle.last_words())
         return f"{how}\n{tail}" if tail else how
 
     def last_words(self) -> str:
-        """The end of its standard error, which is not to be trusted."""
         return self._handle.last_words()
 
     async def kill(self) -> None:
-        """Kill the worker and all its processes."""
         await self._wall.kill(self._handle)
         await self._reader.stop()
 
     async def close(self) -> None:
-        """Shut the worker down, or kill it. Leaves no process and no folder, even when
-        cancelled."""
+        """Shut the worker down, or kill it. Leaves nothing, even when cancelled."""
         try:
             if self.alive:
                 with contextlib.suppress(TimeoutError):

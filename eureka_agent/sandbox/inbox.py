@@ -20,7 +20,6 @@ MOST_VIDEO_BYTES = 100 << 20
 MOST_PICTURE_BYTES = 4 << 20
 _CHUNK_BYTES = 1 << 20
 DO_NOT_TRUST = "do not trust what this worker wrote"
-"""Hint for a worker that broke the protocol."""
 
 
 class WorkerFileError(EurekaError):
@@ -28,8 +27,7 @@ class WorkerFileError(EurekaError):
 
 
 class Inbox:
-    """Files of one worker, under the driver's own names, in a folder that the worker does not
-    see."""
+    """Files of one worker under the driver's names, in a folder hidden from it."""
 
     def __init__(self, folder: Path) -> None:
         """The first file makes `folder`."""
@@ -72,7 +70,6 @@ class Inbox:
         return destination
 
     def drop(self, name: str) -> None:
-        """Delete a file if it is there."""
         path = self._files.pop(name, None)
         self._sizes.pop(name, None)
         if path is not None:

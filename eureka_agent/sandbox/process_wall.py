@@ -44,23 +44,19 @@ class ProcessHandle:
 
     @property
     def returncode(self) -> int | None:
-        """See `WorkerHandle`."""
         return self.process.returncode
 
     async def write(self, data: bytes) -> None:
-        """See `WorkerHandle`."""
         assert self.process.stdin is not None
         self.process.stdin.write(data)
         await self.process.stdin.drain()
 
     async def read(self, most: int) -> bytes:
-        """See `WorkerHandle`."""
         assert self.process.stdout is not None
         async with self._reading:
             return await self.process.stdout.read(most)
 
     async def wait(self) -> int:
-        """See `WorkerHandle`."""
         return await self.process.wait()
 
     async def gone(self) -> None:
@@ -85,7 +81,6 @@ class ProcessHandle:
         await asyncio.wait({self._listening})
 
     def last_words(self) -> str:
-        """See `WorkerHandle`."""
         given_up = (
             f"it was killed, and was not gone after {_KILL_SECONDS:g} s: see what holds it (ps,"
             " dmesg)"
@@ -164,7 +159,6 @@ class ProcessWall:
         self._marks: dict[int, str] = {}
 
     async def start(self, folder: Path, limits: Limits) -> WorkerHandle:
-        """See `Wall.start`."""
         mark = secrets.token_hex(16)
         arguments = worker_arguments(str(folder), limits, str(limits.kernels))
         command = [sys.executable, *arguments, "--parent", str(os.getpid())]
@@ -187,7 +181,6 @@ class ProcessWall:
 
 
 def cannot_start(error: OSError) -> WallError:
-    """The error for a worker that the system did not start."""
     what = f"cannot start a worker: {error.filename!r}: {system_reason(error)}"
     return WallError(what, "free memory, disk or processes")
 

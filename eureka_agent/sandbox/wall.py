@@ -11,7 +11,6 @@ from typing import Protocol, runtime_checkable
 LOST = 1 << 16
 """Exit status of a worker that is gone with its machine or its engine; no process has it."""
 VISIBLE_GPUS = "CUDA_VISIBLE_DEVICES"
-"""Variable that names the GPUs of a process."""
 _LEAST_MEMORY_BYTES = 2 << 30
 KEPT_BYTES = 4096
 FLOOD_BYTES = 64 << 20
@@ -33,7 +32,6 @@ class Limits:
     readable: tuple[Path, ...] = ()
     """Folders of the user that it reads under the same paths, such as the environment's."""
     cores: tuple[int, ...] = ()
-    """CPU cores; empty: all."""
     visible_gpu: str | None = None
     """Its only GPU, named as in CUDA_VISIBLE_DEVICES; None: those of the driver."""
     kernels: Path | None = None
@@ -62,7 +60,6 @@ class LastWords:
         return self._written > FLOOD_BYTES
 
     def add(self, data: bytes) -> None:
-        """Append data."""
         self._written += len(data)
         self._kept += data
         del self._kept[:-KEPT_BYTES]
@@ -92,9 +89,7 @@ class WorkerHandle(Protocol):
         """Read at most so many bytes of its standard output; empty at the end."""
         ...
 
-    async def wait(self) -> int:
-        """Wait for its exit status."""
-        ...
+    async def wait(self) -> int: ...
 
     def last_words(self) -> str:
         """End of its standard error, and the wall's knowledge of its end; may be empty."""
@@ -116,8 +111,7 @@ class Served(Protocol):
     """A wall of a service of this machine, which may be away for a while."""
 
     async def check(self) -> None:
-        """Raise WallAwayError while the service does not answer. Once it does, this removes the
-        workers whose end it could not tell."""
+        """Raise WallAwayError while it does not answer; then remove workers of unknown end."""
         ...
 
 

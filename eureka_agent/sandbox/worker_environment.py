@@ -45,7 +45,6 @@ WORKER_VARIABLES = {
 SCRATCH = Path("/scratch")
 """The worker's own folder, as mounted for it."""
 TEMPORARY_BYTES = 64 << 20
-"""Size of the worker's `/tmp`."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SYSTEM_FILES = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
 _PACKAGE = Path(eureka_agent.__file__).resolve().parent
@@ -108,7 +107,6 @@ def check_readable(limits: Limits) -> None:
 
 
 def readable_files(limits: Limits) -> ReadableFiles:
-    """All that a worker reads."""
     kernels = () if limits.kernels is None else (limits.kernels,)
     own = {_PACKAGE, resource_folder("envs"), *_modules(_entries("PYTHONPATH"))}
     own |= {*limits.readable, *kernels}

@@ -11,25 +11,20 @@ from pathlib import Path
 
 import pytest
 from hostile_code import DEFENDED_BY_WALLS, Attack
-from thoroughness import EVERYTHING
 
 from eureka_agent.sandbox.bubblewrap_wall import unavailable_reason
 from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.wall import Wall
 
 SECRET = "canary-secret-of-the-person"
-WALLS = [
-    pytest.param("docker", marks=pytest.mark.docker),
-    "bubblewrap",
-    "process",
-]
+WALLS = [pytest.param("docker", marks=pytest.mark.docker), "bubblewrap", "process"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Every reward attacks the process wall, where only the filter around rewards stands before it.
     The other walls have the same filter, and meet only the attacks that they themselves defend
     against. `make test-all`: every reward attacks every wall."""
-    if EVERYTHING:
+    if os.environ.get("EUREKA_TESTS_ALL") == "1":
         return
     left_out = [item for item in items if _meets_the_same_defence(item)]
     config.hook.pytest_deselected(items=left_out)

@@ -103,21 +103,15 @@ FILES = (
     _refused("files", "reads a file of the person's", "x = open(CANARY).read()"),
     _refused("files", "writes a file of the person's", "x = open(CANARY, 'w').write('gone')"),
     _refused("files", "removes a file of the person's", "os.unlink(CANARY)\nx = 1"),
-    _refused("files", "renames a file of the person's", "os.rename(CANARY, CANARY + '.taken')\nx = 1"),
     _refused("files", "links to a file of the person's", "os.symlink(CANARY, CANARY + '.link')\nx = 1"),
-    _refused("files", "makes a folder beside it", "os.mkdir(CANARY + '.folder')\nx = 1"),
     _refused("files", "lists the root", "x = os.listdir('/')"),
-    _refused("files", "walks up out of its folder", "x = open('../../../../../../../../etc/passwd').read()"),
     _refused("files", "reads the scratch of others", "import tempfile\nx = os.listdir(tempfile.gettempdir())", "Error"),
-    _refused("files", "writes to a scratch", "x = open('/tmp/left-behind', 'w').write('1')"),
     _refused("files", "writes to shared memory", "x = open('/dev/shm/left-behind', 'w').write('1')"),
     _refused("files", "saves with torch", "torch.save(total, CANARY)\nx = 1", "Error"),
     _refused("files", "loads with torch", "x = torch.load(CANARY, weights_only=False)", "Error"),
     _refused("files", "maps a file with torch", "x = torch.from_file(CANARY, False, 4, dtype=torch.uint8)", "Error"),
     _refused("files", "finds open through torch's own modules", "x = torch.os.open(CANARY, 0)"),
-    _refused("files", "finds the built-ins through torch", "x = torch.builtins.open(CANARY).read()"),
     _refused("files", "imports through a functional module", "x = torch.nn.functional.importlib.import_module('os').open(CANARY, 0)"),
-    _refused("files", "reads its memory's map", "x = open('/proc/self/maps').read()"),
     _refused("files", "reads the trainer's memory", "x = open(f'/proc/{os.getppid()}/mem', 'rb').read(1)"),
     _refused("files", "reopens a descriptor by its name", "x = os.open('/proc/self/fd/0', os.O_RDWR)"),
 )  # fmt: skip
@@ -125,8 +119,6 @@ FILES = (
 SECRETS = (
     _own("environment and secrets", "has no key of the driver's in its environment", body(
         "if any('HOSTILE' in name or 'canary-secret' in value for name, value in os.environ.items()):\n    raise RuntimeError('GOT')", "import os")),
-    _own("environment and secrets", "has none in C's environment either", body(
-        "libc.getenv.restype = ctypes.c_char_p\nif libc.getenv(b'HOSTILE_API_KEY'):\n    raise RuntimeError('GOT')", _CTYPES)),
     _refused("environment and secrets", "reads its environment in /proc", "x = open('/proc/self/environ').read()"),
     _refused("environment and secrets", "reads the driver's environment", "x = open(f'/proc/{DRIVER}/environ').read()"),
     _refused("environment and secrets", "reads the driver's memory by number", _CALL.format(call="310, DRIVER, 0, 0, 0, 0, 0"), "PermissionError", _CTYPES),
@@ -162,16 +154,12 @@ PROCESSES = (
     _refused("processes and signals", "runs a program", "x = subprocess.run(['true'])", top="import subprocess"),
     _refused("processes and signals", "becomes a program", "os.execv('/bin/true', ['true'])\nx = 1"),
     _refused("processes and signals", "starts a thread", "threading.Thread(target=print).start()\nx = 1", "can't start new thread", "import threading"),
-    _refused("processes and signals", "starts workers of torch", "x = list(torch.utils.data.DataLoader([1, 2], num_workers=2))", "Error", "import torch.utils.data"),
     _refused("processes and signals", "signals its parent", "os.kill(os.getppid(), 9)\nx = 1"),
     _refused("processes and signals", "signals the driver", "os.kill(DRIVER, 10)\nx = 1"),
-    _refused("processes and signals", "signals its group", "os.kill(0, 9)\nx = 1"),
     _refused("processes and signals", "signals everybody", "os.kill(-1, 9)\nx = 1"),
-    _refused("processes and signals", "signals the first process", "os.kill(1, 9)\nx = 1"),
     _refused("processes and signals", "traces its parent", _CALL.format(call="101, 16, os.getppid(), 0, 0"), "PermissionError", _CTYPES),
     _refused("processes and signals", "takes a descriptor of its parent's", _CALL.format(call="434, os.getppid(), 0"), "PermissionError", _CTYPES),
     _refused("processes and signals", "becomes root", "os.setuid(0)\nx = 1"),
-    _refused("processes and signals", "leaves its session", "x = os.setsid()"),
     _refused("processes and signals", "asks the kernel for io_uring", _CALL.format(call="425, 8, 0"), "PermissionError", _CTYPES),
     _refused("processes and signals", "loads a program into the kernel", _CALL.format(call="321, 0, 0, 0"), "PermissionError", _CTYPES),
     _refused("processes and signals", "makes namespaces", _CALL.format(call="272, 0x10000000"), "PermissionError", _CTYPES),
@@ -182,7 +170,6 @@ PROCESSES = (
 
 BOMBS = (
     Attack("bombs", "asks torch for 10 GB", body("torch.ones(10_000_000_000 // 4)"), ("D311",), "memory", static=False),
-    Attack("bombs", "asks torch for more numbers than there are", body("torch.ones(1 << 62)"), ("D302", "D311"), static=False),
     Attack("bombs", "fills Python's memory", body("x = []\nwhile True:\n    x.append(bytearray(1 << 28))"), ("D311", "D302"), "MemoryError"),
     Attack("bombs", "fills memory that is shared and so no data", body(
         "m = mmap.mmap(-1, 3 << 30)\nfor i in range(0, 3 << 30, 4096):\n    m[i] = 1\nraise RuntimeError('GOT')", "import mmap"), ("D302", "D311"), "memory"),
@@ -198,7 +185,6 @@ BOMBS = (
 
 ENDLESS = (
     Attack("endless work", "loops in Python", body("while True:\n    pass"), ("D310",), endless=True),
-    Attack("endless work", "loops at the top level", "while True:\n    pass\n" + body(""), ("D310",), endless=True),
     Attack("endless work", "is within one call of torch", body("torch.eye(4000).matrix_power(2 ** 40)"), ("D310",), endless=True, static=False),
     Attack("endless work", "is within one number", body("10 ** (10 ** 9)"), ("D310", "D311", "D302"), endless=True, static=False),
     Attack("endless work", "ignores all signals", body("""
@@ -219,7 +205,6 @@ ENDLESS = (
             except BaseException:
                 pass
     """), ("D310",), endless=True),
-    Attack("endless work", "sleeps", body("time.sleep(1000)", "import time"), ("D310",), endless=True),
     Attack("endless work", "never ends its error", body("raise E()", "class E(Exception):\n    def __str__(self):\n        while True:\n            pass\n"), ("D310",), endless=True),
     Attack("endless work", "backtracks in a pattern", body("re.match('(a+)+$', 'a' * 60 + 'b')", "import re"), ("D310",), endless=True),
 )  # fmt: skip
@@ -233,25 +218,19 @@ RESULTS = (
     Attack("results", "commands the terminal in an error's words", body("raise ValueError('\\x1b[2J')"), ("D302",), "\\x1b[2J", static=False),
     Attack("results", "commands the terminal in an error's type", body("raise type('\\x1b[2J', (ValueError,), {})('x')"), ("D302",), "\\x1b[2J"),
     Attack("results", "commands the terminal in a type", body("return type('\\x1b[2J', (), {})()"), ("D303",), "\\x1b[2J", failure=("contract",)),
-    Attack("results", "writes half of a pair of characters", body("raise ValueError('\\ud800')"), ("D302",), static=False),
     Attack("results", "has a name for every step", body("return total, {f'{id(object())}-{i}': total for i in range(101)}"), ("D303",), failure=("contract",)),
     Attack("results", "has other components at every call", body("return total, {f'c{float(total.sum())}': total}"), ("D303",), "first call", static=False, failure=("contract",)),
     Attack("results", "gives something else as components", body("return total, E()", "class E(dict):\n    def items(self):\n        raise SystemExit(3)\n"), ("D302", "D312", "D303"), failure=("raised", "contract")),
 )  # fmt: skip
 
-_FINDING = '{"code": "%s", "severity": "error", "message": "%s", "hint": "", "line": %s}'
 PROTOCOL = (
     _own("imitation of the protocol", "says that nothing is wrong with it", body("say(b'[]')\nos._exit(0)", _DESCRIPTORS), ("raised", "contract")),
     Attack("imitation of the protocol", "gives findings with the terminal's commands", body(
         "say(json.dumps([{'code': 'D302', 'severity': 'error', 'message': '\\x1b[2J'}]).encode())\nos._exit(0)", _DESCRIPTORS), ("D302",), "\\x1b[2J", failure=("raised", "contract")),
-    Attack("imitation of the protocol", "gives a finding of 200 kB", body(
-        "say(json.dumps([{'code': 'D302', 'severity': 'error', 'message': 'x' * 200_000}]).encode())\nos._exit(0)", _DESCRIPTORS), ("D302",), failure=("raised", "contract")),
     Attack("imitation of the protocol", "gives findings of invented codes", body(
         "say(json.dumps([{'code': '[/red]', 'severity': 'error', 'message': 'x'}]).encode())\nos._exit(0)", _DESCRIPTORS), ("D312",), failure=("raised", "contract")),
     Attack("imitation of the protocol", "gives 5000 findings", body(
         "say(json.dumps([{'code': 'D302', 'severity': 'error', 'message': 'x'}] * 3000).encode())\nos._exit(0)", _DESCRIPTORS), ("D312",), failure=("raised", "contract")),
-    Attack("imitation of the protocol", "gives words that are no text", body(
-        """say(b'[{"code": "D302", "severity": "error", "message": "\\\\ud800"}]')\nos._exit(0)""", _DESCRIPTORS), ("D312",), failure=("raised", "contract")),
     Attack("imitation of the protocol", "gives text of 100,000 brackets", body("say(b'[' * 100_000)\nos._exit(0)", _DESCRIPTORS), ("D312",), failure=("raised", "contract")),
     Attack("imitation of the protocol", "speaks as a worker does", body(
         """say(b'{"type": "trained", "job": "good"}\\n')\nos.write(1, b'{"type": "fault", "job": null, "message": "x"}\\n')\nos._exit(0)""", _DESCRIPTORS), ("D312",), failure=("raised", "contract")),
@@ -278,8 +257,6 @@ signal.signal(signal.SIGALRM, scribble)
 CHANNEL = (
     _own("its way to the trainer", "floods it with bytes out of band", body(
         "for d in ways * 1000:\n    if libc.send(d, b'x', 1, 1) >= 0 or libc.send(d, b'x', 1, 0x4041) >= 0:\n        raise RuntimeError('GOT')", _DESCRIPTORS + _CTYPES)),
-    _refused("its way to the trainer", "shuts down one direction", "\n".join((
-        "x = [libc.shutdown(d, 1) for d in ways]", "if max(x) < 0:", "    raise PermissionError(ctypes.get_errno())")), "PermissionError", _DESCRIPTORS + _CTYPES),
     Attack("its way to the trainer", "closes it", body("for d in ways:\n    os.close(d)", _DESCRIPTORS), ("D312",)),
     Attack("its way to the trainer", "begins an answer and sleeps", body("say(b'\\0\\0')\ntime.sleep(1000)", _DESCRIPTORS + "import time\n"), ("D310",), endless=True, failure=("timeout",)),
     Attack("its way to the trainer", "answers a byte at a time without end", body(
@@ -291,8 +268,6 @@ CHANNEL = (
 
 REACHES = (
     _refused("ways around", "loads an operator's library", "torch.ops.load_library(CANARY)\nx = 1", "Error"),
-    _own("ways around", "finds torch's operators", body("x = torch.ops.aten.add(total, 1)\ntotal = x - 1")),
-    _refused("ways around", "compiles C++", "x = torch.utils.cpp_extension.load_inline('x', 'int x;')", "Error"),
     _refused("ways around", "makes memory executable", "x = mmap.mmap(-1, 4096, prot=7)", "machine code", "import mmap", "D312"),
     _refused("ways around", "loads a library of C", "x = ctypes.CDLL(CANARY)", "Error", "import ctypes"),
     _refused("ways around", "asks C to run a command", "x = libc.system(b'true')\nif x:\n    raise PermissionError(x)", "PermissionError", _CTYPES),
@@ -315,9 +290,7 @@ REACHES = (
     _refused("ways around", "evaluates text", "x = eval('__imp' + 'ort__(\"os\").listdir(\"/\")')"),
     _refused("ways around", "unpickles", "x = pickle.loads(b\"cposix\\nlistdir\\n(V/\\ntR.\")", "PermissionError", "import pickle"),
     _refused("ways around", "imports what the worker has not loaded", "x = importlib.import_module('sqlite3')", "Error", "import importlib"),
-    _refused("ways around", "makes code of bytes", "x = types.FunctionType((lambda: open(CANARY)).__code__, globals())()", "PermissionError", "import types"),
     _own("ways around", "hides in an annotation", body("y: open(CANARY) = total"), static=False),
-    _own("ways around", "hides in a default", body("def f(x=total):\n    return x\ntotal = f()"), static=False),
 )  # fmt: skip
 
 FRAMES = (

@@ -284,26 +284,6 @@ async def test_a_fork_bomb_of_a_program_stops(program: Program, holding: Wall) -
     assert 0 < int(said) < 64
 
 
-async def test_threads_without_end_stop(program: Program, holding: Wall) -> None:
-    if isinstance(holding, BubblewrapWall):
-        pytest.skip(
-            "of bubblewrap the worker's own limits, and a control group: see test_bubblewrap_wall"
-        )
-    said, _ = await program.run("""
-        import os, threading, time
-        count = 0
-        try:
-            while count < 500:
-                threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
-                count += 1
-        except RuntimeError:
-            pass
-        print(count, flush=True)
-        os._exit(0)
-    """)
-    assert 0 < int(said) < 64
-
-
 async def test_shared_memory_is_full_at_its_size(program: Program) -> None:
     said, _ = await program.run("""
         size = 0
@@ -365,15 +345,6 @@ async def test_one_that_takes_no_signal_is_killed(program: Program) -> None:
     )
     assert (said, status) == ("TIMEOUT", -signal.SIGKILL)
     assert time.monotonic() - began < 15
-
-
-async def test_one_that_stops_itself_is_killed(program: Program) -> None:
-    said, _ = await program.run(
-        "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nos.close(1)\nwhile True:\n   "
-        " os.kill(0, 19)",
-        timeout_s=1.0,
-    )
-    assert said == "TIMEOUT"
 
 
 async def test_signals_to_everybody_reach_nobody_outside(program: Program) -> None:
@@ -441,12 +412,6 @@ async def test_its_words_are_no_commands_to_a_terminal(speaks: Callable[[str], A
     )
     assert "\x1b" not in said
     assert len(said) < 50_000
-
-
-async def test_its_last_words_are_none_either(speaks: Callable[[str], Any]) -> None:
-    said = await speaks("os.write(2, b'\\x1b[2J last words \\xff\\n')\nos._exit(3)")
-    assert "last words" in said
-    assert "\x1b" not in said
 
 
 async def test_a_line_without_end_is_a_violation(speaks: Callable[[str], Any]) -> None:

@@ -64,20 +64,16 @@ HUGE = "0x" + "f" * 5000
     "source",
     [
         body(f"total = total * {HUGE}"),
-        f"@f({HUGE})\n" + body(""),
-        body(f"with f({HUGE}):\n    pass"),
         f"def compute_reward(actions={HUGE}):\n    return actions, {{}}\n",
         body("x" + ".a" * 12_000),
-        body("x" + "+x" * 12_000),
         body("-" * 20_000 + "1"),
-        body("f" + "()" * 12_000),
         body("x = " + "lambda: " * 2_000 + "1"),
         body("f'{" * 90),
         body("x = '\ud800'"),
         body("x = '\0'"),
         body("x = 1") * 10_000,
     ],
-    ids=range(13),
+    ids=range(9),
 )
 async def test_a_source_that_is_hard_to_read_is_rejected_and_nothing_falls_over(
     source: str, description: TaskDescription

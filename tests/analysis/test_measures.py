@@ -8,12 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from eureka_agent.analysis.wishes import (
-    measure_words,
-    measured,
-    measured_attempts,
-    parse_measure,
-)
+from eureka_agent.analysis.wishes import measure_words, measured, measured_attempts, parse_measure
 from eureka_agent.archive.artefacts import TRAJECTORIES, attempt_folder
 from eureka_agent.feedback_records import Measure
 from eureka_agent.records import TaskDescription, VariableSpec
@@ -32,13 +27,9 @@ HEIGHT = np.array([1.0, -3.0, 2.0], dtype=np.float32)
 @pytest.mark.parametrize(
     ("variable", "entry", "statistic", "expected"),
     [
-        ("height", None, "mean", 0.0),  # (1 - 3 + 2) / 3
         ("height", None, "mean size", 2.0),  # (1 + 3 + 2) / 3
-        ("height", None, "largest size", 3.0),
         ("height", None, "mean change", 4.5),  # (4 + 5) / 2
         ("rate", 2, "mean", 2.0 / 3.0),  # (4 - 2 + 0) / 3
-        ("rate", 2, "mean size", 2.0),
-        ("rate", None, "mean size", 7.0 / 3.0),  # (5 + 2 + 0) / 3
         ("rate", None, "largest size", 5.0),
         ("rate", None, "mean change", (np.sqrt(45.0) + 2.0) / 2.0),  # |(3, 0, 6)|, |(0, 0, -2)|
     ],
@@ -69,14 +60,10 @@ def test_what_cannot_be_a_number_is_none() -> None:
     "value",
     [
         None,
-        "cart_position",
-        {"variable": "cart_position"},
         {"variable": "nothing", "statistic": "mean", "aim": "lower"},
         {"variable": "secret", "statistic": "mean", "aim": "lower"},  # private
         {"variable": "rate", "entry": 3, "statistic": "mean", "aim": "lower"},
-        {"variable": "rate", "entry": -1, "statistic": "mean", "aim": "lower"},
         {"variable": "rate", "statistic": "median", "aim": "lower"},
-        {"variable": "rate", "statistic": "mean", "aim": float("nan")},
         {"variable": "rate", "statistic": "mean", "aim": "smoother"},
     ],
 )

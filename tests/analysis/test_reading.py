@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eureka_agent.analysis.wishes import parse_reading
-from eureka_agent.feedback_records import Given, Measure, Wish
-from eureka_agent.llm.prompts import render
+from eureka_agent.feedback_records import Measure
 from eureka_agent.records import TaskDescription
 
 GOOD = """It is about the torso.
@@ -31,17 +30,7 @@ def test_a_reading_is_taken_from_the_last_block(description: TaskDescription) ->
     assert found.measure == measure
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "",
-        "I cannot say.",
-        '{"reading": ""}',
-        '{"reading": 3}',
-        "```json\n[1, 2]\n```",
-        "{" * 5000,
-    ],
-)
+@pytest.mark.parametrize("reply", ["", '{"reading": 3}', "{" * 5000])
 def test_a_reply_without_a_reading_is_none(reply: str, description: TaskDescription) -> None:
     assert parse_reading(reply, "tiny", description) is None
 
@@ -57,25 +46,3 @@ def test_a_careless_reply_is_read_and_bounded(description: TaskDescription) -> N
     long = parse_reading('{"reading": "' + "x" * 9000 + '"}', "tiny", description)
     assert long is not None
     assert len(long.text) <= 4000
-
-
-def test_the_order_holds_the_wish_the_reward_and_what_stands() -> None:
-    standing = [Given(number=7, time="", who="ada", feedback=Wish(wants="go slower"))]
-    text = render(
-        "reading_order.md",
-        wish=Wish(attempt="1-02", saw="it bounces", wants="lower torso"),
-        standing=standing,
-        reward="def compute_reward(torso_height):\n    return torso_height, {}\n",
-        behaviour="torso_height [m]  0.55 0.61",
-        correction="not the legs",
-    )
-    for part in (
-        "1-02",
-        "> it bounces",
-        "> lower torso",
-        "go slower",
-        "> not the legs",
-        "0.55 0.61",
-    ):
-        assert part in text
-    assert "def compute_reward(torso_height)" in text

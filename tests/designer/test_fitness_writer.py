@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
 from eureka_agent.designer.fitness_writer import FitnessNotWrittenError, FitnessWriter
 from eureka_agent.llm.gateway import ConfiguredModel
-from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role
-from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
+from eureka_agent.llm.interface import FinishReason, Role
+from eureka_agent.records import Finding, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.rewards import RewardSpecification, baseline
 
 SOURCE = (
@@ -30,30 +31,6 @@ NAMED = Finding(
 SENTENCE = "drive the cart away from the centre"
 
 
-class Named:
-    name = "openai/tiny"
-
-
-class QueuedGateway:
-    """Answers with the replies in its queue and remembers what it was asked."""
-
-    def __init__(self, *replies: str, finish_reason: str = "stop") -> None:
-        self.replies = list(replies)
-        self.requests: list[CompletionRequest] = []
-        self.finish_reason = finish_reason
-
-    async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
-        self.requests.append(request)
-        reply = self.replies.pop(0)
-        return Message(
-            role=request.role.value,
-            model=model.name,
-            request="",
-            reply=reply,
-            finish_reason=self.finish_reason,
-        )
-
-
 async def judge(reward: RewardSpecification) -> Verdict:
     """Finds the misspelt name; warns of everything else."""
     warning = Finding(
@@ -64,13 +41,13 @@ async def judge(reward: RewardSpecification) -> Verdict:
     )
 
 
-def writer(gateway: QueuedGateway, *bounds: float | int, **options: int) -> FitnessWriter:
-    model = ConfiguredModel(Named(), gateway, *bounds)  # type: ignore[arg-type]  # a name is all that is needed of the model
+def writer(gateway: ScriptedGateway, *bounds: float | int, **options: int) -> FitnessWriter:
+    model = ConfiguredModel(NamedModel("openai/tiny"), gateway, *bounds)  # type: ignore[arg-type]
     return FitnessWriter(model, judge, **options)
 
 
 async def test_a_reply_becomes_a_fitness_with_its_author(description: TaskDescription) -> None:
-    gateway = QueuedGateway(REPLY)
+    gateway = ScriptedGateway(REPLY)
     fitness, verdict = await writer(gateway, 0.5, 900, sample=3).write(description, SENTENCE)
     assert fitness == WrittenFitness(
         sentence=SENTENCE,
@@ -102,7 +79,7 @@ async def test_the_prompt_has_the_sentence_and_the_environment_and_nothing_of_it
         "human_reward": baseline("# OWN-HUMAN"),
         "sparse_reward": baseline("# OWN-SPARSE"),
     }
-    gateway = QueuedGateway(REPLY)
+    gateway = ScriptedGateway(REPLY)
     await writer(gateway).write(description.model_copy(update=own), SENTENCE)
     system, user = gateway.requests[0].messages
     assert (system.role, user.role) == ("system", "user")
@@ -125,7 +102,7 @@ async def test_the_prompt_has_the_sentence_and_the_environment_and_nothing_of_it
 async def test_a_rejected_fitness_goes_back_with_all_that_is_wrong_with_it(
     description: TaskDescription,
 ) -> None:
-    gateway = QueuedGateway(BROKEN.replace('"last"', '"median"'), REPLY)
+    gateway = ScriptedGateway(BROKEN.replace('"last"', '"median"'), REPLY)
     fitness, _ = await writer(gateway).write(description, SENTENCE)
     assert fitness.source == SOURCE
     first, second = gateway.requests
@@ -140,7 +117,7 @@ async def test_a_rejected_fitness_goes_back_with_all_that_is_wrong_with_it(
 async def test_it_goes_back_three_times_and_then_the_findings_are_told(
     description: TaskDescription,
 ) -> None:
-    gateway = QueuedGateway(BROKEN, "no code", "", BROKEN, REPLY)
+    gateway = ScriptedGateway(BROKEN, "no code", "", BROKEN, REPLY)
     with pytest.raises(FitnessNotWrittenError) as caught:
         await writer(gateway).write(description, SENTENCE)
     assert len(gateway.requests) == 4
@@ -158,12 +135,12 @@ async def test_it_goes_back_three_times_and_then_the_findings_are_told(
 
 
 async def test_why_a_reply_is_not_whole_is_told(description: TaskDescription) -> None:
-    gateway = QueuedGateway("", finish_reason="refused")
+    gateway = ScriptedGateway(Cut("", FinishReason.REFUSED))
     with pytest.raises(FitnessNotWrittenError, match="F706: the model refused to answer") as caught:
         await writer(gateway, revisions=0).write(description, SENTENCE)
     assert "F701: the reply holds no function" in caught.value.message
     # a reply that is whole in what matters is taken, whatever ended it
-    fitness, _ = await writer(QueuedGateway(REPLY, finish_reason="cut_off")).write(
+    fitness, _ = await writer(ScriptedGateway(Cut(REPLY, FinishReason.CUT_OFF))).write(
         description, SENTENCE
     )
     assert fitness.source == SOURCE

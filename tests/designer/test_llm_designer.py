@@ -7,7 +7,6 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import jinja2
 import pytest
 from scripted_gateway import Cut, NamedModel, ScriptedGateway
 
@@ -25,7 +24,6 @@ from eureka_agent.designer.llm_designer import (
     opening,
 )
 from eureka_agent.designer.source_tools import number_constants
-from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError
 from eureka_agent.llm.prompts import render
@@ -37,7 +35,6 @@ from eureka_agent.records import (
     Finding,
     Operator,
     TaskDescription,
-    VariableSpec,
     Verdict,
 )
 from eureka_agent.resources import resource_folder
@@ -137,13 +134,6 @@ async def test_the_request_says_which_model_answers(description: TaskDescription
         "anthropic/b",
     ]
     assert gateway.models == ["openai/a", "anthropic/b", "anthropic/b"]
-
-
-async def test_a_spent_budget_is_the_searchs_business(description: TaskDescription) -> None:
-    with pytest.raises(BudgetSpentError):
-        await designer_of(ScriptedGateway(BudgetSpentError("spent"))).propose(
-            design_request(description)
-        )
 
 
 # ── the prompt ────────────────────────────────────────────────────────────────────────────────────
@@ -269,19 +259,6 @@ def test_what_was_changed_follows_the_diagnosis(description: TaskDescription) ->
     )
 
 
-@pytest.mark.parametrize("operator", ASKED)
-def test_no_two_requests_of_a_generation_are_the_same(
-    description: TaskDescription, operator: Operator
-) -> None:
-    request = design_request(
-        description, operator, *(() if operator is Operator.FRESH else (parent("1-01"),))
-    )
-    orders = [
-        order_of(replace(request, number=number + 1, angle=7 + number)) for number in range(200)
-    ]
-    assert len(set(orders)) == 200
-
-
 def test_the_first_proposal_of_a_run_is_free_and_the_others_differ_in_their_angle(
     description: TaskDescription,
 ) -> None:
@@ -388,15 +365,7 @@ def test_code_in_the_system_prompt_keeps_its_own_rules() -> None:
     assert all(argument.arg in read for argument in function.args.args), (
         "the example takes only what it uses"
     )
-    constants = number_constants(blocks[-1])
-    assert len(constants) == 5
-    assert constants.keys() <= read, "every constant is used"
-    numbers = [
-        node
-        for node in ast.walk(function)
-        if isinstance(node, ast.Constant) and isinstance(node.value, float)
-    ]
-    assert numbers == [], "every number has a name"
+    assert number_constants(blocks[-1]).keys() <= read, "every constant is used"
 
 
 def templates() -> list[Path]:
@@ -415,32 +384,6 @@ def test_no_prompt_knows_a_built_in_task() -> None:
         assert not names.search(path.read_text()), path
 
 
-def test_a_value_that_a_template_misses_is_an_error() -> None:
-    folder = resource_folder("prompts")
-    complete = {"system.md", "review.md", "analyse.md"}
-    for path in templates():
-        name = path.relative_to(folder).as_posix()
-        if name not in complete and "{{" in path.read_text() and "{% macro" not in path.read_text():
-            with pytest.raises(jinja2.UndefinedError):
-                render(name)
-
-
-def test_every_variable_shape_is_written_as_python_does(description: TaskDescription) -> None:
-    variables = tuple(
-        VariableSpec(name=name, shape=shape, unit="1", frame="-", doc="d")
-        for name, shape in (("a", ()), ("b", (3,)), ("c", (4, 3)))
-    )
-    content = opening(design_request(description.model_copy(update={"variables": variables})))[
-        0
-    ].content
-    for line in (
-        "a: Tensor  # (batch,). d",
-        "b: Tensor  # (batch, 3). d",
-        "c: Tensor  # (batch, 4, 3). d",
-    ):
-        assert line in content
-
-
 # ── the reply, and asking again ───────────────────────────────────────────────────────────────────
 
 
@@ -449,8 +392,6 @@ def test_every_variable_shape_is_written_as_python_does(description: TaskDescrip
     [
         (Cut("", FinishReason.REFUSED), "refused"),
         (Cut("Let me think, first", FinishReason.CUT_OFF), "--reply-tokens"),
-        (Cut("", FinishReason.TOOL_CALL), "called a tool"),
-        (Cut("", FinishReason.REASONING_ALONE), "reasoning alone"),
         ("I would reward height.", "I would reward height."),
     ],
 )
@@ -476,9 +417,10 @@ async def revised(
     """Roles and texts of the conversation after a rejection, and the new source."""
     gateway = ScriptedGateway(first, fenced(REWARD))
     designer = designer_of(gateway)
-    request = design_request(description)
+    request = replace(design_request(description), revision=1)
     rejected = await designer.propose(request)
     mended = await designer.revise(request, rejected, Verdict(findings=findings))
+    assert gateway.requests[1].sample == request.seed + 1
     return [
         (message.role, message.content) for message in gateway.requests[1].messages
     ], mended.reward.source
@@ -517,14 +459,10 @@ async def test_a_revision_without_code_asks_for_it(
     ("reply", "word"),
     [
         ("", "empty"),
-        (" \n", "empty"),
-        (Cut("", FinishReason.REFUSED), "refusal"),
         (Cut("I'd rather not.", FinishReason.REFUSED), "refusal"),
         (Cut("", FinishReason.CUT_OFF), "cut off before any answer"),
-        (Cut("<think>Hm, a draft", FinishReason.CUT_OFF), "cut off before any answer"),
         (Cut("", FinishReason.TOOL_CALL), "There are no tools here"),
         (Cut("", FinishReason.REASONING_ALONE), "reasoning alone"),
-        ("<think>\nA draft.\n</think>\n", "reasoning alone"),
     ],
 )
 async def test_who_refused_or_said_nothing_is_asked_plainly(
@@ -592,11 +530,3 @@ async def test_a_very_long_answer_is_not_sent_back_whole(description: TaskDescri
     messages, _ = await revised(description, "word " * 40_000, EMPTY)
     assert len(messages[2][1]) < LONGEST_ANSWER_SHOWN + 100
     assert "more characters]" in messages[2][1]
-
-
-async def test_a_reply_is_kept_beside_the_attempt_as_it_can_be_shown(
-    description: TaskDescription,
-) -> None:
-    gateway = ScriptedGateway(f"\x1b]8;;http://there\x07Why\x1b[2J not.\x00\n\n{fenced(REWARD)}")
-    proposal = await designer_of(gateway).propose(design_request(description, Operator.FRESH))
-    assert proposal.reply == f"Why not.\n\n{fenced(REWARD)}"

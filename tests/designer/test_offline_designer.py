@@ -16,20 +16,12 @@ from eureka_agent.critic.memory import normalized
 from eureka_agent.designer.interface import DesignRequest, FailureSummary, ParentSummary
 from eureka_agent.designer.offline.compose import Dice
 from eureka_agent.designer.offline.designer import OfflineDesigner, retune
-from eureka_agent.designer.offline.terms import Genome, Operand, genome_of, pays, recover, term
+from eureka_agent.designer.offline.terms import Genome, genome_of, pays, recover, term
 from eureka_agent.designer.source_tools import parameter_names
-from eureka_agent.records import (
-    NOT_ASKED,
-    Finding,
-    Operator,
-    Proposal,
-    TaskDescription,
-    Verdict,
-)
+from eureka_agent.records import NOT_ASKED, Finding, Operator, Proposal, TaskDescription, Verdict
 from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.simulation.loading import describe, load_environment
 
-ACTIONS = Operand(code="actions", reads=("actions",), scalar=False)
 TASKS = [
     (entry.name, task)
     for entry in list_environments()
@@ -192,8 +184,6 @@ def test_survival_is_paid_where_failing_could_pay(boat: TaskDescription) -> None
     [
         ("sail forward as fast as possible", [2.0, 0.0, 0.0], [1.0, 0.0, 0.0]),
         ("sail backward", [-2.0, 0.0, 0.0], [2.0, 0.0, 0.0]),
-        ("drift to the left", [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]),
-        ("move right", [0.0, -1.0, 0.0], [0.0, 1.0, 0.0]),
         ("sail forward at 2 m/s", [2.0, 0.0, 0.0], [4.0, 0.0, 0.0]),
     ],
 )
@@ -208,8 +198,7 @@ def test_directions_and_speeds(sentence: str, faster: list[float], slower: list[
 
 
 @pytest.mark.parametrize(
-    ("sentence", "rate"),
-    [("spin on the spot", "yaw_rate"), ("turn clockwise", "-yaw_rate"), ("flip", "pitch_rate")],
+    ("sentence", "rate"), [("turn clockwise", "-yaw_rate"), ("flip", "pitch_rate")]
 )
 def test_turning_is_about_the_vertical_unless_the_words_name_a_flip(
     sentence: str, rate: str
@@ -226,44 +215,12 @@ def test_turning_is_about_the_vertical_unless_the_words_name_a_flip(
     assert total[0] > total[1]
 
 
-def test_a_place_tells_its_speed_where_no_variable_does() -> None:
-    place = variable("hull_position", (2,), "m", "world", "place: x, y")
-    what = description("go backward", (place,), 1)
-    moved = {"hull_position": torch.tensor([[-0.1, 0.0], [0.1, 0.0]])}
-    before = {"previous_hull_position": torch.zeros(2, 2)}
-    total, _ = evaluate(propose(request(what)).reward.source, what, moved | before)
-    assert total[0] > total[1]
-
-
 def test_a_place_is_kept_at_0_unasked_only_where_that_is_the_middle_of_its_range() -> None:
     angle = variable("pole_angle", (), "rad", "world", "angle of the pole; 0 is upright")
     for bounds, kept in (((-2.0, 2.0), True), ((0.0, 4.0), False), (None, False)):
         cart = variable("cart_position", (), "m", "world", "place of the cart on its rail", bounds)
         proposals = generation(description("balance the pole upright", (angle, cart), 1), 8)
         assert any('"centred"' in each.reward.source for each in proposals) is kept, bounds
-
-
-def test_swing_up_is_paid_at_the_top_and_without_whirling() -> None:
-    angle = variable("load_angle", (), "rad", "world", "of the load; 0 hangs down, pi is upright")
-    rate = variable("load_angular_velocity", (), "rad/s", "world", "of the load")
-    what = description("swing the load up and keep it balanced", (angle, rate), 1)
-    source = propose(request(what)).reward.source
-    total, _ = evaluate(source, what, {"load_angle": torch.tensor([0.0, 1.5, 3.14])})
-    assert total[2] > total[1] > total[0]
-    whirling = {"load_angular_velocity": torch.tensor([0.0, 10.0])}
-    total, _ = evaluate(source, what, {"load_angle": torch.tensor([3.14, 3.14])} | whirling)
-    assert total[0] > total[1]
-
-
-def test_a_sentence_that_says_nothing_still_gives_rewards() -> None:
-    mess = variable("mess_amount", (), "1", "-", "how much mess there is")
-    what = description("tidy up the mess", (mess,), 2)
-    proposals = generation(what, 6)
-    sources_are_sound(proposals, what)
-    assert "mess_amount" in code_of(proposals[0])
-    entries = variable("observation", (4,), "1", "-", "entry of the observation")
-    unknown = description("xyzzy", (entries,), 2)
-    sources_are_sound(generation(unknown, 6), unknown)
 
 
 def test_of_choices_none_is_an_effort() -> None:
@@ -281,39 +238,6 @@ def test_of_choices_none_is_an_effort() -> None:
     sources_are_sound(generation(only, 2), only)
     effort = generation(description("save effort", (), 2), 1)[0]
     assert "actions" in parameter_names(effort.reward.source), "of quantities it is one"
-
-
-@pytest.mark.parametrize(
-    ("name", "velocity"),
-    [("MountainCar-v0", "car_velocity"), ("BipedalWalker-v3", "hull_velocity_x")],
-)
-def test_forward_is_forward_in_gymnasium_s_own_environments(name: str, velocity: str) -> None:
-    if name.startswith("Bipedal"):
-        pytest.importorskip("Box2D")
-    task = describe(load_environment(f"gymnasium:{name}"))
-    still = {each.name: torch.zeros(2, *each.shape) for each in task.public_variables()}
-    ahead = {**still, velocity: torch.tensor([-0.05, 0.05])}
-    read = [each for each in generation(task, 4) if velocity in parameter_names(each.reward.source)]
-    assert read
-    for proposal in read:
-        total, _ = evaluate(proposal.reward.source, task, ahead)
-        assert total[1] > total[0]
-
-
-def test_variables_that_no_word_names_are_used_by_their_kind(lander: TaskDescription) -> None:
-    proposals = generation(lander, 8)
-    sources_are_sound(proposals, lander)
-    read = [set(parameter_names(each.reward.source)) for each in proposals]
-    for name in ("lander_position", "lander_velocity", "leg_contacts"):
-        assert sum(name in names for names in read) >= 3, name
-    down = {
-        "lander_position": torch.tensor([[0.0, 0.0], [0.0, 0.0], [3.0, 5.0]]),
-        "lander_velocity": torch.tensor([[0.0, 0.0], [0.0, -4.0], [0.0, 0.0]]),
-        "leg_contacts": torch.tensor([[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]),
-    }
-    total, _ = evaluate(proposals[0].reward.source, lander, down)
-    assert total[0] > total[1]  # rest on the pad before a hard hit
-    assert total[0] > total[2]  # and before hovering far away
 
 
 def test_a_changed_structure_is_one_term_more_one_less_or_one_redrawn() -> None:
@@ -343,12 +267,6 @@ def test_weights_are_retuned_up_and_down() -> None:
     assert min(tuned) < 1.0 < max(tuned)
 
 
-def test_private_variables_stay_hidden(arm: TaskDescription) -> None:
-    for proposal in generation(arm, 8):
-        assert "secret" not in proposal.reward.source
-        assert "secret" not in proposal.prompt
-
-
 def test_a_term_that_the_critic_names_is_left_out(boat: TaskDescription) -> None:
     rejected = propose(request(boat))
     message = "the component 'effort' takes too long"
@@ -371,15 +289,6 @@ def test_a_rejection_that_blames_no_term_gives_another_reward(boat: TaskDescript
     revised = asyncio.run(OfflineDesigner().revise(asked, rejected, verdict))
     assert revised.reward == drafts[0].reward
     assert "the same in every state" in revised.reasoning
-
-
-def test_the_record_of_a_proposal_can_be_read(arm: TaskDescription) -> None:
-    first = propose(request(arm))
-    assert "open the drawer" in first.prompt
-    assert "drawer_opening" in first.prompt
-    assert first.reward.source in first.reply
-    assert first.cost.money == 0
-    assert first.reward.author == "offline"
 
 
 def test_a_success_is_paid_and_only_failures_cost(lander: TaskDescription) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parameter_priors import DELAY, MASS, PARAMETERS, prior
+from parameter_priors import PARAMETERS, prior
 
 from eureka_agent.designer.distribution_writer import offline_distributions
 from eureka_agent.parameters import check_distribution
@@ -44,11 +44,3 @@ def test_sixteen_differ_whatever_the_prior_is() -> None:
         for each in found:
             for stage in each.curriculum:
                 check_distribution(stage.parameters, PARAMETERS)
-
-
-def test_no_room_gives_fewer() -> None:
-    fixed = [
-        each.model_copy(update={"low": each.default, "high": each.default})
-        for each in (MASS, DELAY)
-    ]
-    assert offline_distributions(fixed, prior((1.0, 1.0), (0.0, 0.0)), (), 3) == []

@@ -22,14 +22,10 @@ OFF = Operand(
     code="(buoy_position - hull_position)", reads=("hull_position", "buoy_position"), scalar=False
 )
 ACTIONS = Operand(code="actions", reads=("actions",), scalar=False)
-JUMP = Operand(
-    code="(actions - previous_actions)", reads=("actions", "previous_actions"), scalar=False
-)
 
 
 UPRIGHT = Operand(code="torch.cos(roll_angle)", reads=("roll_angle",))
 ASTERN = SURGE.turned(-1)
-DOWN = ROLL.turned(-1)
 E = math.exp(-1.0)
 
 
@@ -48,12 +44,6 @@ E = math.exp(-1.0)
             {"hull_position": [[0.0, 0], [1, 1]], "buoy_position": [[3.0, 4], [1, 1]]},
             [E, 1.0],
         ),
-        # |(1, 2, 2)| = 3
-        (
-            term("closeness", "x", 1.0, VELOCITY, temperature=3.0),
-            {"hull_velocity": [[1.0, 2, 2], [0, 0, 0]]},
-            [E, 1.0],
-        ),
         # upright 1; a quarter turn (1 + 0)/2 squared = 0.25; upside down 0
         (
             term("upright", "x", 1.0, UPRIGHT, sharpness=2.0),
@@ -70,7 +60,6 @@ E = math.exp(-1.0)
             {"roll_angle": [1.0, 2, 3]},
             [0, 0.5, 1],
         ),
-        (term("level", "x", 1.0, DOWN, low=-3.0, high=-1.0), {"roll_angle": [1.0, 2]}, [1, 0.5]),
         # of several entries the mean: (1 + 0)/2
         (term("level", "x", 1.0, ACTIONS, low=0.0, high=1.0), {"actions": [[1.0, 0.0]]}, [0.5]),
         (
@@ -80,12 +69,6 @@ E = math.exp(-1.0)
         ),
         # (1² + 0.5²)/2 = 0.625
         (term("penalty", "x", 0.5, ACTIONS), {"actions": [[1.0, -0.5]]}, [-0.3125]),
-        # changes of 1 and 0: (1 + 0)/2
-        (
-            term("penalty", "x", 1.0, JUMP),
-            {"actions": [[1.0, 0.5]], "previous_actions": [[0.0, 0.5]]},
-            [-0.5],
-        ),
         # at the limit 1; 0.5 is below 0.8 of the range; 0.9 is half way from there to the limit
         (
             term("penalty_limits", "x", 1.0, ACTIONS.formed("{}.abs()"), soft=0.8),

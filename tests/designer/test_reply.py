@@ -11,55 +11,10 @@ from eureka_agent.designer.reply import parse_reply
 FUNCTION = "def compute_reward(height):\n    return height, {'height': height}"
 
 
-def test_prose_then_one_block() -> None:
-    reply = parse_reply(f"Height is what counts.\n\n```python\nimport torch\n\n{FUNCTION}\n```\n")
-    assert reply.source == f"import torch\n\n{FUNCTION}\n"
-    assert reply.reasoning == "Height is what counts."
-
-
-def test_helpers_in_a_block_of_their_own_are_joined() -> None:
-    text = (
-        "A constant:\n```python\nSCALE = 2.0\n```\nA helper:\n```python\ndef bounded(x):\n   "
-        " return x.clamp(0, SCALE)\n```\nAn aside that is not"
-        " needed:\n```python\nprint('hello')\n```\n```python\ndef compute_reward(height):\n   "
-        " total = bounded(height)\n    return total, {'total': total}\n```"
-    )
-    source = parse_reply(text).source
-    assert "print" not in source
-    names: dict[str, object] = {}
-    exec(source.replace(".clamp(0, SCALE)", " * SCALE"), names)
-    assert names["compute_reward"](3.0)[0] == 6.0  # type: ignore[operator]
-
-
-def test_an_example_of_usage_after_the_function_is_left_out() -> None:
-    reply = parse_reply(
-        f"```python\n{FUNCTION}\n```\nUse it:\n```python\nreward, parts ="
-        " compute_reward(height)\n```"
-    )
-    assert reply.source == FUNCTION + "\n"
-
-
 def test_a_block_that_was_cut_off_is_kept_for_the_critic() -> None:
     assert parse_reply(
         "Here:\n```python\ndef compute_reward(height):\n    return height, {'hei"
     ).source.endswith("{'hei\n")
-
-
-def test_an_indented_block_in_a_list_and_windows_line_ends() -> None:
-    indented = "\n".join(f"   {line}" for line in FUNCTION.splitlines())
-    assert (
-        parse_reply(f"1. Here:\n\n   ```python\n{indented}\n   ```\n".replace("\n", "\r\n")).source
-        == FUNCTION + "\n"
-    )
-
-
-def test_code_without_a_fence() -> None:
-    reply = parse_reply(
-        f"Sure, from what I see this works.\n\nimport torch\n\n{FUNCTION}\n\nIt rewards height, I"
-        " hope."
-    )
-    assert reply.source == f"import torch\n\n{FUNCTION}\n"
-    assert reply.reasoning == "Sure, from what I see this works.\n\nIt rewards height, I hope."
 
 
 @pytest.mark.parametrize(
@@ -80,7 +35,6 @@ WHOLE = FUNCTION + "\n"
         "```python\ndef compute_reward(height): ...\n```",
         "```python\ndef compute_reward(height):\n    # unchanged\n    return height, {}\n```",
         "```diff\n-def compute_reward(x):\n+def compute_reward(height):\n```",
-        '```json\n{"code": "def compute_reward(height): …"}\n```',
     ],
 )
 def test_a_part_after_the_whole_function_is_asked_for_again(later: str) -> None:
@@ -93,17 +47,6 @@ def test_a_revised_version_with_a_fault_is_still_the_answer() -> None:
     typo = "def compute_reward(height):\n    return height, {'height': height"
     reply = parse_reply(f"A draft:\n```python\n{FUNCTION}\n```\nBetter:\n```python\n{typo}\n```\n")
     assert reply.source == typo + "\n", "what the model settled on goes to the critic"
-
-
-def test_a_comment_with_dots_does_not_make_an_excerpt() -> None:
-    better = (
-        "def compute_reward(height):\n    x = height[..., 0]  # x, y, ... of it\n    return x,"
-        " {'x': x}"
-    )
-    assert (
-        parse_reply(f"```python\n{FUNCTION}\n```\nBetter:\n```python\n{better}\n```").source
-        == better + "\n"
-    )
 
 
 def test_helpers_after_the_function_and_helpers_of_helpers_are_joined() -> None:
@@ -132,9 +75,7 @@ def test_a_block_in_a_block(text: str) -> None:
     assert reply.reasoning == "The idea.\n\nThat is all."
 
 
-@pytest.mark.parametrize(
-    "language", ["python3", "Python", "py {.line-numbers}", "", " python", "{.python}"]
-)
+@pytest.mark.parametrize("language", ["python3", "py {.line-numbers}", "{.python}"])
 def test_whatever_the_fence_says(language: str) -> None:
     assert parse_reply(f"Here:\n```{language}\n{FUNCTION}\n```").source == WHOLE
 
@@ -167,9 +108,7 @@ def test_other_languages_are_no_reward(text: str) -> None:
     [
         FUNCTION.replace("\n", "\x00\r\n"),
         "\ufeff" + FUNCTION.replace("height,", "\u200bheight,\u2060"),
-        FUNCTION.replace("return", "\x1b[31mreturn\x1b[0m"),
         FUNCTION.replace("height}", "\u202eheight\u202c}"),
-        FUNCTION.replace("\n", "\u2028"),
     ],
 )
 def test_characters_that_cannot_be_seen_are_left_out(code: str) -> None:
@@ -203,15 +142,12 @@ HUGE = {
         ["lorem ipsum (", FUNCTION, *["dolor sit amet ("] * LINES]
     ),
     "prose before it": "\n".join([*["x = dolor sit amet ("] * LINES, FUNCTION]),
-    "brackets that nobody closes": "\n".join([FUNCTION, *["x = (1,"] * LINES]),
     "thousands of blocks": "```python\nx = 1\n```\n" * 8_000 + f"```python\n{FUNCTION}\n```",
-    "thousands of versions": f"```python\n{FUNCTION}\n```\n" * 2_500,
     "a chain of helpers": (
         "".join(f"```python\ndef f{n}(x):\n    return f{n + 1}(x)\n```\n" for n in range(3_000))
         + f"```python\n{FUNCTION}\n```"
     ),
     "blank lines": "    \n" * 40_000 + "\n" + FUNCTION,
-    "ends of thoughts": "</think>" * 25_000 + f"\n```python\n{FUNCTION}\n```",
     "escape sequences": "\x1b]" * 100_000 + f"\n```python\n{FUNCTION}\n```",
     "imports": "from a import\n" * LINES + FUNCTION,
 }
@@ -220,8 +156,6 @@ EMPTY = {
     "shorter and shorter fences": "\n".join("`" * (600 - number) for number in range(590)),
     "thoughts": "<think>" * 30_000,
     "braces": "{" * 200_000 + "def compute_reward",
-    "lines of braces": '{"a":\n' * 30_000 + "def  compute_reward",
-    "one line": "`" * 200_000,
     "spaces": " " * 200_000,
 }
 
@@ -244,27 +178,10 @@ def test_huge_nonsense_is_read_in_one_pass(text: str) -> None:
     assert len(reply.reasoning) < 11_000
 
 
-@pytest.mark.parametrize(
-    "expression",
-    [
-        "(" * 40_000,
-        "-" * 40_000 + "1",
-        "x" + ".a" * 20_000,
-        "x" + "[0]" * 13_000,
-        "x" + "+x" * 20_000,
-        "lambda:" * 6_000,
-    ],
-)
+@pytest.mark.parametrize("expression", ["(" * 40_000, "x" + ".a" * 20_000, "lambda:" * 6_000])
 def test_nesting_that_python_cannot_read_is_left_to_the_critic(expression: str) -> None:
     source = f"def compute_reward(x):\n    return {expression}\n"
     assert parse_reply(f"```python\n{source}```").source == source
-
-
-def test_endless_reasoning_is_bounded() -> None:
-    reply = parse_reply("word " * 40_000 + f"\n```python\n{FUNCTION}\n```")
-    assert reply.source == WHOLE
-    assert len(reply.reasoning) < 10_100
-    assert "more characters]" in reply.reasoning
 
 
 @pytest.mark.parametrize(

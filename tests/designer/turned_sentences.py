@@ -9,40 +9,29 @@ from __future__ import annotations
 _TASKS = """
 hopper/run
 height > forward: run forward. DO NOT JUMP!
-height spin > forward: run forward, never jump and never spin
 height >: run forward instead of jumping
 backward forward slow >: do not run backward
-slow >: run non-stop
 height >: stay below 1 m height
-forward forward_speed >: run at most 1 m/s
 forward height >: speed and height should be lower
 forward >: walk slowly
-height >: jumping is forbidden
 alive failure >: make the hopper fall over
 upright >: lean forward
-smoothness >: shake as much as possible
 effort >: use as much energy as possible
 height >: the higher it jumps the worse
-height >: -1 for every jump
 forward forward_speed >: run forward at no more than 1 m/s
 > forward alive: run forward without falling
 > forward alive: run forward as fast as possible, and do not fall
 > forward_speed: run forward at least at 1 m/s
-> forward: Could you train a hopper that runs forward really fast?
 > forward smoothness: Drive the hopper in forward direction, quickly and smoothly
 ant/run
 forward >: walk forward with fewer steps
 forward lowness >: slow down
-forward >: anything but moving forward
 > rightward: run to the right as quickly as possible
 > forward: Quadruped locomotion: walk forward
 cartpole/balance
 upright >: do not balance the pole
 centred >: keep the cart away from the middle
-upright >: unbalance the pole
-upright >: keep the pole far from upright
 upright >: bring the pole down from upright
-> upright effort: balance the pole upright without much effort
 > alive: prevent the pole from falling
 > upright centred: keep the pole standing and the cart near the middle of the track
 cartpole/swingup
@@ -50,14 +39,10 @@ upright balanced >: do not swing the pole up
 quadcopter/hover
 reach reach_closely >: do not fly to the goal
 reach reach_closely >: maximise the distance from the goal
-reach reach_closely >: increase the distance to the goal
-spin > reach: fly to the goal and never spin
 reach >: keep 2 m off the goal
-> reach: fly to the goal without tilting
 > reach effort: reach the goal with as little energy as possible
 cabinet/open
 opening >: leave the drawer closed, don't open it
-opening >: the drawer must remain unopened
 > opening: pull out the drawer as far as it goes
 quadruped/follow
 reach reach_closely >: do not follow the commanded velocity

@@ -209,23 +209,6 @@ async def test_who_fails_among_others_fails_alone(tmp_path: Path, trap: str) -> 
     assert not any((tmp_path / "scratch").iterdir())
 
 
-async def test_a_pass_that_fails_without_a_death_is_made_again_policy_by_policy(
-    tmp_path: Path, trap: str
-) -> None:
-    evaluator = Evaluator(ProcessWall(), Problem(trap), tmp_path / "scratch")
-    good, raising = (
-        save_random_policy(tmp_path / str(bias), 1, 1, seed=0, bias=bias) for bias in (0.0, -9.0)
-    )
-    try:
-        score, fault = await asyncio.gather(
-            *(evaluator.evaluate(file, 0, 2) for file in (good, raising)), return_exceptions=True
-        )
-    finally:
-        await evaluator.close()
-    assert isinstance(fault, EnvironmentFaultError)
-    assert isinstance(score, Evaluation)
-
-
 @pytest.mark.asyncio(loop_scope="module")
 async def test_who_waits_together_is_scored_in_one_pass(
     tmp_path: Path, policy: Path, scores: list[Evaluation], monkeypatch: pytest.MonkeyPatch
@@ -262,19 +245,3 @@ async def test_who_waits_together_is_scored_in_one_pass(
     for waiting in (last, asyncio.create_task(evaluator.evaluate(policy, 0, 4))):
         with pytest.raises(asyncio.CancelledError):
             await waiting
-
-
-async def test_an_environment_that_does_not_open_reaches_everyone_who_waits(
-    tmp_path: Path, processes_of: ProcessesOf
-) -> None:
-    evaluator = Evaluator(ProcessWall(), Problem("cartpol"), tmp_path, most_workers=2)
-    evaluator.warm_up()
-    try:
-        asked = (evaluator.evaluate(tmp_path / "policy", seed, 4) for seed in range(2))
-        results = await asyncio.gather(*asked, return_exceptions=True)
-    finally:
-        await evaluator.close()
-    assert all(
-        isinstance(result, EurekaError) and "'cartpol'" in result.message for result in results
-    )
-    assert processes_of(tmp_path) == []

@@ -140,37 +140,12 @@ async def test_several_policies_play_from_the_same_start_states(
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_numbered_episode_is_shown_without_its_fitness(
-    maker: FilmMaker,
-    policies: list[Path],
-    scores: list[Evaluation],
-    fingerprint: str,
-    tmp_path: Path,
-) -> None:
-    settings = replace(SETTINGS, shown=(3,), fitness=False, seconds=0.1)
-    video = tmp_path / "video.mp4"
-    (each,) = (await maker.film(subjects(policies[:1]), settings, fingerprint, video)).episodes
-    assert (each.shown, each.number) == ("3", 3)
-    assert each.episode == scores[0].episodes[3]
-    assert frames(video)[0].height == 24 + 64 + 24
-
-
-@pytest.mark.asyncio(loop_scope="module")
 async def test_an_environment_that_has_changed_is_refused(
     maker: FilmMaker, policies: list[Path], tmp_path: Path
 ) -> None:
     with pytest.raises(EnvironmentLoadError, match="has changed since this run"):
         await maker.film(subjects(policies), SETTINGS, "0" * 64, tmp_path / "video.mp4")
     assert not (tmp_path / "video.mp4").exists()
-
-
-@pytest.mark.asyncio(loop_scope="module")
-async def test_a_policy_of_another_environment_is_refused(
-    maker: FilmMaker, fingerprint: str, tmp_path: Path
-) -> None:
-    other = save_random_policy(tmp_path / "other.st", 3, 2, seed=0)
-    with pytest.raises(WorkerFaultError, match="the policy takes 3 observations"):
-        await maker.film(subjects([other]), SETTINGS, fingerprint, tmp_path / "video.mp4")
 
 
 FORGER = """
@@ -191,7 +166,7 @@ for line in iter(sys.stdin.buffer.readline, b""):
 """
 
 
-@pytest.mark.parametrize("content", ["<script>alert(1)</script>", "", "ftypisom" * 9])
+@pytest.mark.parametrize("content", ["<script>alert(1)</script>", ""])
 async def test_what_is_no_video_is_not_taken(
     policies: list[Path], tmp_path: Path, content: str
 ) -> None:

@@ -1,21 +1,17 @@
-"""Compiled kernels, made once and copied to each worker. On the CPU, where `mujoco_warp` compiles
-as it does for a GPU."""
+"""Compiled kernels, made once and copied to each worker."""
 
 from __future__ import annotations
 
-import shutil
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from eureka_agent.boundary.commands import Prepare, Train
-from eureka_agent.boundary.events import CurvePoints, Prepared
-from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.devices import CPU, Device, Hardware, compile_kernels, kernels_for
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.resources import resource_folder
-from eureka_agent.sandbox.client import START_SECONDS, WorkerClient
+from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.sandbox.wall import Limits
 from eureka_agent.settings import TrainingSettings
@@ -23,58 +19,36 @@ from eureka_agent.settings import TrainingSettings
 SETTINGS = TrainingSettings(env_steps=1024, num_envs=4)
 
 CARTPOLE = Problem("cartpole", "balance")
-REWARD = """def compute_reward(torso_velocity_w):
-    forward = torso_velocity_w[:, 0]
-    return forward, {"forward": forward}
-"""
+MADE = Path("/nowhere")
 
 
-@pytest.fixture
-def hopper(tmp_path: Path) -> str:
-    """The hopper, simulated on the CPU as on a GPU."""
-    folder = tmp_path / "warp_hopper"
-    shutil.copytree(resource_folder("envs") / "hopper", folder)
-    shutil.copytree(resource_folder("envs") / "_shared", tmp_path / "_shared")
-    with (folder / "env.py").open("a") as file:
-        file.write('\n\nHopper.simulator = "warp"\n')
-    return str(folder)
+class Compiles(Device):
+    """A device in whose workers kernels appear, as if they had been compiled there."""
+
+    def limit(self, limits: Limits) -> Limits:
+        return replace(super().limit(limits), kernels=MADE)
 
 
-def machine_code(folder: Path) -> dict[str, int]:
-    """Compiled files below a folder, with when they were written (ns)."""
-    return {path.name: path.stat().st_mtime_ns for path in folder.rglob("*.o")}
-
-
-@pytest.mark.in_turns(0)
-@pytest.mark.slow
-async def test_what_one_worker_compiled_no_other_compiles_again_and_none_can_change_it_for_another(
-    tmp_path: Path, hopper: str
+async def test_what_one_worker_compiled_others_get_and_none_can_change_it_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("mujoco_warp")
-    entry, scratch = tmp_path / "kept" / "hopper", tmp_path / "scratch"
-    await compile_kernels(
-        entry, ProcessWall(), Problem(hopper, "run"), SETTINGS, Device("cpu"), scratch
-    )
-    kept = machine_code(entry)
-    assert len(kept) > 10
+    entry, scratch, made = tmp_path / "kept" / "cartpole", tmp_path / "scratch", tmp_path / "made"
+    (made / "warp").mkdir(parents=True)
+    (made / "warp" / "step.o").write_bytes(b"a program")
+    monkeypatch.setattr(sys.modules[__name__], "MADE", made)
+    await compile_kernels(entry, ProcessWall(), CARTPOLE, SETTINGS, Compiles("cpu"), scratch)
+    kept = entry / "warp" / "step.o"
+    assert kept.read_bytes() == b"a program"
     assert list(scratch.iterdir()) == []
     clients = [
         await WorkerClient.start(ProcessWall(), scratch, Limits(kernels=entry)) for _ in range(2)
     ]
     try:
         for client in clients:
-            await client.open(hopper, "run")
-            await client.send(
-                Prepare(settings=SETTINGS, slots=3, snapshot_s=60.0)
-            )  # more simulations than were compiled for
-            assert isinstance(await client.receive(START_SECONDS), Prepared)
-        first, second = sorted(scratch.glob("worker-*/wall/kernels"))
-        await clients[0].send(Train(job="a", reward=given_reward(REWARD), seed=1))
-        assert isinstance(await clients[0].receive(START_SECONDS), CurvePoints)
-        assert machine_code(first) == machine_code(second) == kept
-        for path in first.rglob("*.o"):
-            path.write_bytes(b"another program")
-        assert machine_code(second) == machine_code(entry) == kept
+            await client.open("cartpole", "balance")
+        first, second = scratch.glob("worker-*/wall/kernels/warp/step.o")
+        first.write_bytes(b"another program")
+        assert second.read_bytes() == kept.read_bytes() == b"a program"
     finally:
         for client in clients:
             await client.close()

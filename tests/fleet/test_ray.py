@@ -23,7 +23,7 @@ from eureka_agent.settings import THE_FLAGS, SearchSettings, parse_settings
 
 SEARCH = (
     *("search", "--env", "cartpole", "--iterations", "1", "--samples", "4", "--confirm", "1"),
-    *("--env-steps", "200000", "--snapshot-interval", "0.5", "--schedule", "generations"),
+    *("--env-steps", "80000", "--snapshot-interval", "0.5", "--schedule", "generations"),
     *("--no-baselines", "--finalists", "1", "--final-seeds", "1", "--evaluation-episodes", "4"),
     *("--scoring-episodes", "4", "--no-video", "--sandbox", "process", "--slots", "2"),
 )
@@ -132,9 +132,12 @@ async def test_another_version_on_a_node_is_refused() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("slurm", "ray:", "ray1", "ray:local", "ray:10.0.0.1", "ray:10.0.0.1:0", "ray:a:65536"),
-        *("ray:ray://10.0.0.1:10001", "ray:ray:10.0.0.1:1", "ray:me@host:6379", "ray:a/b:6379"),
-        *("ray:10.0.0.1:6379\n", "ray:a b:6379", "ray:[::1]", "ray:a:6379?namespace=x"),
+        "slurm",
+        "ray:10.0.0.1",
+        "ray:a:65536",
+        "ray:ray://10.0.0.1:10001",
+        "ray:a b:6379",
+        "ray:[::1]",
     ],
 )
 @pytest.mark.parametrize("kind", [SearchSettings, BatchSettings])

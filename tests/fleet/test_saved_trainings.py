@@ -36,7 +36,7 @@ SETTINGS = TrainingSettings(
     minibatches=2,
     checkpoints=4,
 )
-LONG = SETTINGS.model_copy(update={"env_steps": 8 * SETTINGS.env_steps})
+LONG = SETTINGS.model_copy(update={"env_steps": 4 * SETTINGS.env_steps})
 """Long enough to be still under way when a test that has seen a third of `SETTINGS` has it
 saved."""
 REWARD = "def compute_reward(pole_upright):\n    return pole_upright, {'upright': pole_upright}\n"
@@ -137,10 +137,7 @@ async def test_a_killed_worker_costs_one_retry_and_no_more_than_since_the_last_s
     assert met == [(scored, True), (waiting, True), (waiting, True)]
 
 
-@pytest.mark.parametrize(
-    "told",
-    ['{"iterations": Infinity}', "[" * 100_000, '{"iterations": -1}', "1", '{"iterations": "x"}'],
-)
+@pytest.mark.parametrize("told", ['{"iterations": Infinity}', "[" * 100_000, '{"iterations": "x"}'])
 def test_a_state_whose_words_are_no_worker_s_is_none(told: str, tmp_path: Path) -> None:
     """It would end every later `eureka resume`."""
     store = SnapshotStore(tmp_path)
@@ -169,39 +166,10 @@ def test_only_plain_files_of_the_job_itself_are_its_policies_at_rungs(tmp_path: 
     assert store.rung_path("job-2", 128).is_file()
 
 
-async def test_another_process_goes_on_where_the_first_one_was_stopped(
-    tmp_path: Path, undisturbed: tuple[object, ...]
-) -> None:
-    first = Watched(tmp_path / "first", SnapshotStore(tmp_path))
-    training = asyncio.create_task(first.pool.train("job", given_reward(REWARD), 5))
-    async with asyncio.timeout(60):
-        await first.halfway.wait()
-    training.cancel()
-    await asyncio.wait({training})
-    await first.pool.close()
-
-    store = SnapshotStore(tmp_path)
-    second = Watched(tmp_path / "second", store)
-    try:
-        result = await second.pool.train("job", given_reward(REWARD), 5)
-        assert numbers(result) == undisturbed
-    finally:
-        await second.pool.close()
-    ((job, points),) = second.resumed
-    assert job == "job"
-    assert 0 < points < ITERATIONS
-    assert result.retries == 0
-    # only what is settled is forgotten
-    assert store.find("job") is not None
-    store.drop("job")
-    assert list((tmp_path / ".snapshots").iterdir()) == []
-
-
 NEVER = 86_400.0
 """Seconds between two saved states, longer than any test."""
 
 
-@pytest.mark.in_turns(1)
 async def test_who_is_stopped_goes_on_at_the_step_at_which_it_was_stopped(tmp_path: Path) -> None:
     whole = Watched(tmp_path / "whole", None, settings=LONG)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -248,31 +248,3 @@ def test_a_held_search_starts_nothing() -> None:
     waiting.add("a", held)
     waiting.add("b", Share())
     assert [job.name for job in waiting.turns.order(waiting.jobs)] == ["b"]
-
-
-async def test_trainings_of_two_searches_start_in_turn_and_a_held_one_waits(tmp_path: Path) -> None:
-    ended: list[str] = []
-    first, second = Share(), Share(held=True)
-    async with (
-        Fleet(ProcessWall(), tmp_path, workers=1) as fleet,
-        fleet.trainings(population(), share=first) as one,
-        fleet.trainings(population(), share=second) as other,
-    ):
-
-        async def train(names: Sequence[str], held: bool) -> None:
-            search = other if held else one
-            for name in names:
-                result = await search.train(name, REWARD, 0)
-                assert result.outcome is not None
-                ended.append(name)
-
-        async with asyncio.timeout(60):
-            waits = asyncio.create_task(train(["b"], held=True))
-            await train(["a0", "a1"], held=False)
-            assert ended == ["a0", "a1"]
-            assert fleet.under_way == 0
-            second.held = False
-            fleet.dispatch()
-            assert fleet.under_way
-            await waits
-    assert ended == ["a0", "a1", "b"]

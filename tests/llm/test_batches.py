@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from batch_server import Batch, BatchServer, send_failure, send_page
+from batch_server import Batch, BatchServer, send_page
 from model_server import Asked, HttpFailure, Reply
 from scripted_models import DictionaryStore
 
@@ -29,12 +29,7 @@ from eureka_agent.llm.breaker import Breaker, RetryPolicy
 from eureka_agent.llm.budget import Budget, BudgetSpentError, ModelLimits
 from eureka_agent.llm.clients import language_model
 from eureka_agent.llm.gateway import Gateway
-from eureka_agent.llm.interface import (
-    ChatMessage,
-    CompletionRequest,
-    LanguageModelError,
-    Role,
-)
+from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModelError, Role
 from eureka_agent.llm.prices import Price
 from eureka_agent.records import Message
 
@@ -47,11 +42,7 @@ PRICE = Price(
     origin="the test",
 )
 REPLY = Reply(
-    text="a reply",
-    prompt_tokens=100,
-    completion_tokens=10,
-    cached_tokens=40,
-    cache_write_tokens=0,
+    text="a reply", prompt_tokens=100, completion_tokens=10, cached_tokens=40, cache_write_tokens=0
 )
 HALF = Decimal("0.82")
 """Half of 60 x 0.01 + 40 x 0.001 + 10 x 0.1."""
@@ -166,13 +157,6 @@ async def test_a_person_does_not_wait_for_a_batch(driver: Driver) -> None:
     assert (message.cost.money, message.cost.batched) == (2 * HALF, False)
 
 
-async def test_a_hundred_requests_are_sent_without_a_wait(batch_server: BatchServer) -> None:
-    driver = Driver(batch_server)
-    async with driver.process() as ask:
-        await asyncio.gather(*(ask(request(number)) for number in range(103)))
-    assert sorted(len(batch.requests) for batch in batch_server.batches) == [3, 100]
-
-
 @pytest.mark.parametrize("undone", ["expired", "canceled", "missing"])
 async def test_requests_that_a_batch_did_not_get_to_go_into_the_next(
     driver: Driver, undone: Any
@@ -278,23 +262,6 @@ async def test_answers_that_are_no_batches_are_named_and_the_batch_is_kept(
     assert len(driver.state.open_batches()) == 1
 
 
-async def test_a_provider_that_is_out_for_too_long_keeps_its_batch_for_a_resumed_run(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    driver.server.held = True
-    with monkeypatch.context() as patch:
-        async with driver.process(outage_s=0.3) as ask:
-            asking = asyncio.create_task(ask(request()))
-            await driver.until(RequestBatchSent)
-            patch.setattr(BatchServer, "_show", lambda self, handler, path: send_failure(handler))
-            with pytest.raises(LanguageModelError, match="503"):
-                await asking
-    driver.server.end()
-    async with driver.process() as ask:
-        assert (await ask(request())).reply == "a reply"
-    assert len(driver.server.batches) == 1
-
-
 async def test_a_batch_whose_creation_has_no_answer_is_found_and_not_sent_again(
     driver: Driver,
 ) -> None:
@@ -345,43 +312,12 @@ async def test_a_batch_that_was_planned_but_never_sent_is_sent_by_a_resumed_run(
     assert len(driver.of(RequestBatchPlanned)) == 2
 
 
-async def test_a_key_that_is_not_accepted_any_more_does_not_lose_the_batch(
-    driver: Driver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    driver.server.held = True
-    async with driver.process() as ask:
-        asking = asyncio.create_task(ask(request()))
-        await driver.until(RequestBatchSent)
-        batches, driver.server.batches = driver.server.batches, []  # of an account with another key
-        with pytest.raises(LanguageModelError, match="HTTP 404"):
-            await asking
-        driver.server.batches = batches
-        driver.server.end()
-        assert (await ask(request())).reply == "a reply"
-    assert len(driver.server.batches) == 1
-
-
 async def test_a_server_without_batches_is_named_with_the_next_step(driver: Driver) -> None:
     driver.server.on_creation = HttpFailure(404, "no such path")
     async with driver.process() as ask:
         with pytest.raises(LanguageModelError, match="no such path") as caught:
             await ask(request())
     assert "--no-llm-batch" in (caught.value.hint or "")
-    assert driver.state.open_batches() == {}
-
-
-async def test_a_file_that_openai_does_not_accept_fails_all_its_requests(
-    batch_server: BatchServer,
-) -> None:
-    driver = Driver(batch_server)
-    batch_server.held = True
-    async with driver.process() as ask:
-        asking = asyncio.create_task(ask(request()))
-        await driver.until(RequestBatchSent)
-        batch_server.batches[0].errors = [{"code": "invalid_model", "message": "no tiny here"}]
-        batch_server.batches[0].status = "failed"
-        with pytest.raises(LanguageModelError, match="no tiny here"):
-            await asking
     assert driver.state.open_batches() == {}
 
 

@@ -4,7 +4,6 @@ which a server fails."""
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import socket
 import time
@@ -12,24 +11,10 @@ from typing import Any
 
 import pytest
 from model_access import LITELLM, REQUEST, WIRES, At, Patient, Waits, Wire, refused_by
-from model_server import (
-    HTML,
-    NO_JSON,
-    Answer,
-    Cut,
-    Ending,
-    HttpFailure,
-    ModelServer,
-    Raw,
-    Reply,
-    Stall,
-    in_seconds,
-)
+from model_server import HTML, Answer, Cut, Ending, HttpFailure, ModelServer, Raw, Reply, Stall
 
 from eureka_agent.llm.access import ModelAccess
-from eureka_agent.llm.interface import (
-    FinishReason,
-)
+from eureka_agent.llm.interface import FinishReason
 
 TRIES = 6
 OWN_WAITS_S = [2, 4, 8, 16, 30]
@@ -84,23 +69,6 @@ async def test_what_the_model_did_is_data(
 
 
 @with_litellm
-async def test_tokens_that_are_not_told_are_unknown(at: At) -> None:
-    at.server.answers = [Reply(text="ok", usage=False)]
-    reply = await at.open().complete(REQUEST)
-    assert (reply.cost.prompt_tokens, reply.cost.completion_tokens, reply.cost.cached_tokens) == (
-        None,
-        None,
-        None,
-    )
-
-
-async def test_half_characters_are_replaced(at: At) -> None:
-    """JSON can spell what UTF-8 cannot; no file and no database could take it."""
-    at.server.answers = ["half \ud83d of it"]
-    assert (await at.open().complete(REQUEST)).text == "half ? of it"
-
-
-@with_litellm
 @pytest.mark.parametrize(
     ("status", "message", "hint", "tries"),
     [
@@ -109,11 +77,8 @@ async def test_half_characters_are_replaced(at: At) -> None:
         (402, "asks to be paid first (HTTP 402): no", "the account", 1),
         (403, "does not accept the key (HTTP 403): no", "_API_KEY", 1),
         (404, "was not found (HTTP 404): no", "the model's name; --base-url must end where", 1),
-        (422, "answers with HTTP 422: no", "", 1),
-        (409, "answers with HTTP 409: no", "", TRIES),
         (429, "refuses more requests (HTTP 429): no", "quota", TRIES),
         (503, "answers with HTTP 503: no", "", TRIES),
-        (529, "answers with HTTP 529: no", "", TRIES),
     ],
 )
 async def test_an_error_is_one_clear_line_after_as_many_tries_as_make_sense(
@@ -153,11 +118,8 @@ async def test_a_passing_failure_is_waited_out_and_told(at: At) -> None:
     ("failure", "least", "most"),
     [
         (HttpFailure(429, retry_after="400"), 400, 400),
-        (HttpFailure(503, retry_after="2.5"), 2.5, 2.5),
         (HttpFailure(529, retry_after_ms="1500", retry_after="7"), 1.5, 1.5),
         (HttpFailure(429, retry_after="soon"), 2, 2),
-        (HttpFailure(429, retry_after="-3"), 2, 2),
-        (HttpFailure(429, retry_after="nan"), 2, 2),
         (HttpFailure(429, retry_after="Wed, 21 Oct 2015 07:28:00 GMT"), 2, 2),
     ],
 )
@@ -167,12 +129,6 @@ async def test_what_a_server_asks_to_wait_is_waited(
     at.server.answers = [failure, "ok"]
     await at.open().complete(REQUEST)
     assert least <= at.waits.seconds[0] <= most
-
-
-async def test_a_date_to_come_back_at_is_kept(at: At) -> None:
-    at.server.answers = [HttpFailure(429, retry_after=in_seconds(100)), "ok"]
-    await at.open().complete(REQUEST)
-    assert 90 < at.waits.seconds[0] <= 100  # dates have no parts of a second
 
 
 @pytest.mark.parametrize(
@@ -188,26 +144,11 @@ async def test_a_wait_that_is_too_long_is_said_and_not_waited(
     assert (len(at.server.requests), at.waits.seconds) == (1, [])
 
 
-async def test_no_server_is_asked_again_too_early(at: At) -> None:
-    """From the third wait on it is at least as long as without the server's: otherwise six tries
-    would be over in as many seconds."""
-    at.server.answers = [HttpFailure(429, retry_after="1")]
-    await refused_by(at.open())
-    assert at.waits.seconds == [1, 1, 8, 16, 30]
-
-
-async def test_jitter_lengthens_a_wait_and_never_shortens_it(at: At) -> None:
-    at.server.answers = [HttpFailure(429, retry_after="10"), HttpFailure(500), "ok"]
-    await at.open(random=1.0).complete(REQUEST)
-    assert at.waits.seconds == [11, 12]  # a tenth more than asked; 1.5 times the mean of 8 s
-
-
 @with_litellm
 @pytest.mark.parametrize(
     "failure",
     [
         HttpFailure(429, "You exceeded your current quota", code="insufficient_quota"),
-        HttpFailure(429, "You exceeded your current quota", code="billing_not_active"),
         HttpFailure(500, "You exceeded your current quota", headers={"x-should-retry": "false"}),
     ],
 )
@@ -233,16 +174,7 @@ async def test_a_filter_before_the_model_is_a_refusal(at: At, code: str) -> None
 
 @pytest.mark.parametrize(
     "answer",
-    [
-        HTML,
-        NO_JSON,
-        Raw(b'{"answer": 42}'),
-        Raw(b"null"),
-        Raw(b""),
-        Raw(b"[" * 100_000),
-        Raw(b'{"a":' * 100_000),
-        Raw(b'{"choices": "\xff"}'),
-    ],
+    [HTML, Raw(b'{"answer": 42}'), Raw(b""), Raw(b"[" * 100_000), Raw(b'{"choices": "\xff"}')],
     ids=lambda answer: repr(answer.body[:14]),
 )
 @pytest.mark.usefixtures("no_collection")
@@ -267,14 +199,11 @@ async def test_an_error_under_a_good_status_counts_as_one(at: At) -> None:
 
 PASSING_ERRORS = [
     {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
-    {"type": "error", "error": {"type": "overloaded_error"}},
     {"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}},
-    {"type": "error", "error": {"type": "api_error", "message": "oops"}},
     {"error": {"message": "oops", "type": "server_error", "param": None, "code": None}},
     {"error": {"message": "full", "type": "tokens", "code": "rate_limit_exceeded"}},
     {"error": {"message": "Loading model", "type": "unavailable_error", "code": 503}},
     {"error": {"message": "full", "status": "RESOURCE_EXHAUSTED"}},
-    {"error": "Model is overloaded", "error_type": "overloaded"},
     {"object": "error", "message": "busy", "type": "ServiceUnavailableError", "code": 503},
 ]
 LASTING_ERRORS = [
@@ -318,17 +247,7 @@ async def test_an_error_that_stays_is_told_by_its_type(
     assert len(at.server.requests) == 1
 
 
-async def test_a_choice_that_a_provider_broke_off_is_asked_again(
-    model_server: ModelServer, waits: Waits
-) -> None:
-    """OpenRouter's form of an error while a model answers."""
-    error = {"code": 502, "message": "Provider returned error"}
-    choice = {"finish_reason": "error", "message": {"content": "def comp"}, "error": error}
-    model_server.answers = [Raw(json.dumps({"choices": [choice]}).encode()), "ok"]
-    assert (await WIRES["chat"].open(model_server, waits).complete(REQUEST)).text == "ok"
-
-
-@pytest.mark.parametrize("code", ["²", "9" * 5000, "99999", "no_such_thing", "-500"])
+@pytest.mark.parametrize("code", ["²", "9" * 5000, "no_such_thing"])
 async def test_a_code_that_is_no_status_is_none(at: At, code: str) -> None:
     at.server.answers = [
         Raw(json.dumps({"error": {"message": "upstream is odd", "code": code}}).encode())
@@ -337,20 +256,6 @@ async def test_a_code_that_is_no_status_is_none(at: At, code: str) -> None:
     assert f"answers with the error '{code[:50]}" in error.message
     assert error.message.endswith(": upstream is odd")
     assert len(at.server.requests) == 1
-
-
-async def test_an_error_page_shows_no_markup(at: At) -> None:
-    at.server.answers = [Raw(b"<html><title>oops</title></html>", "text/html", 502)]
-    error = await refused_by(at.open())
-    assert "HTTP 502: Bad Gateway (6 tries)" in error.message
-
-
-async def test_a_servers_words_are_kept_short_and_in_one_line(at: At) -> None:
-    at.server.answers = [HttpFailure(400, "line\n\x1b[31mred\t" + "x" * 1000)]
-    error = await refused_by(at.open())
-    words = error.message.partition("HTTP 400: ")[2]
-    assert words.startswith("line red xxx")
-    assert len(words) == 300
 
 
 async def test_a_key_at_the_edge_of_what_is_shown_is_hidden_whole(at: At) -> None:
@@ -379,33 +284,6 @@ async def test_an_address_where_nobody_listens_is_given_up_soon(wire: Wire, wait
     assert waits.seconds == [0.5, 1]
 
 
-async def test_of_a_server_where_nobody_listens_it_is_told_once_with_its_address(
-    wire: Wire, waits: Waits
-) -> None:
-    server = ModelServer()
-    server.close()
-    model = wire.open(server, waits)
-    await asyncio.gather(*(refused_by(model) for _ in range(4)))
-    assert len(waits.seconds) == 4 * 2
-    (line,) = waits.told
-    assert line.startswith(f"{wire.model} at {server.root}")
-    assert line.endswith("tried again in 0.5 s")
-    assert "not reached (" in line
-
-
-async def test_a_server_that_answered_before_is_waited_for(wire: Wire, waits: Waits) -> None:
-    server = ModelServer(["ok"])
-    model = wire.open(server, waits)
-    await model.complete(REQUEST)
-    server.close()
-    error = await refused_by(model)
-    assert "cannot reach" in error.message
-    assert waits.seconds == OWN_WAITS_S
-    assert len(waits.told) == len(OWN_WAITS_S)
-    await refused_by(model)
-    assert len(waits.told) == len(OWN_WAITS_S)  # of the same outage
-
-
 @with_litellm
 @pytest.mark.parametrize("answer", [HttpFailure(429, retry_after="600"), Stall()])
 async def test_a_cancellation_ends_at_once_what_waits(
@@ -426,7 +304,7 @@ async def test_a_cancellation_ends_at_once_what_waits(
 
 
 @with_litellm
-@pytest.mark.parametrize("exempt", ["", "example.com"])
+@pytest.mark.parametrize("exempt", ["example.com"])
 async def test_no_proxy_stands_between_us_and_this_machine(
     at: At, monkeypatch: pytest.MonkeyPatch, exempt: str
 ) -> None:
@@ -437,27 +315,3 @@ async def test_no_proxy_stands_between_us_and_this_machine(
             monkeypatch.setenv(name, exempt)
         at.server.answers = ["ok"]
         assert (await at.open(timeout_s=2).complete(REQUEST)).text == "ok"
-
-
-def test_a_closed_model_leaves_nothing_to_an_event_loop_that_is_gone(
-    at: At, caplog: pytest.LogCaptureFixture
-) -> None:
-    at.server.answers = ["a reply"]
-
-    async def asked_once() -> None:
-        model = at.open()
-        await model.complete(REQUEST)
-        await model.close()
-
-    async def collected() -> None:
-        gc.collect()
-        for _ in range(10):
-            await asyncio.sleep(0)
-
-    asyncio.run(collected())  # what other tests left open
-    gc.collect()
-    caplog.clear()
-    asyncio.run(asked_once())
-    asyncio.run(collected())
-    gc.collect()
-    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []

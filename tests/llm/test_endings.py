@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from model_access import REQUEST, WIRES, Patient, Waits
+from model_access import REQUEST, WIRES, Waits
 from model_server import ModelServer, Raw
 
 from eureka_agent.llm.interface import Completion, FinishReason
@@ -15,7 +15,6 @@ from eureka_agent.records import Message
 
 CODE = "```python\ndef compute_reward(x):\n    return x, {}\n```"
 THOUGHT = f"I think.\n\n{CODE}"
-CALL = {"id": "c", "type": "function", "function": {"name": "run", "arguments": "{}"}}
 USAGE = {"prompt_tokens": 900, "completion_tokens": 2000, "total_tokens": 2900}
 STOP, CUT_OFF, REFUSED = FinishReason.STOP, FinishReason.CUT_OFF, FinishReason.REFUSED
 TOOL_CALL, ALONE = FinishReason.TOOL_CALL, FinishReason.REASONING_ALONE
@@ -53,12 +52,6 @@ THINKING = {"type": "thinking", "thinking": THOUGHT, "signature": "s"}
 REDACTED = {"type": "redacted_thinking", "data": "x"}
 USE = {"type": "tool_use", "id": "t", "name": "run", "input": {}}
 SUMMARY = {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": THOUGHT}]}
-OPEN = {
-    "type": "reasoning",
-    "id": "r",
-    "summary": [],
-    "content": [{"type": "reasoning_text", "text": THOUGHT}],
-}
 FUNCTION = {"type": "function_call", "id": "f", "call_id": "c", "name": "run", "arguments": "{}"}
 REFUSAL = {"type": "message", "content": [{"type": "refusal", "refusal": "I will not."}]}
 
@@ -67,37 +60,26 @@ SILENT = [
     ("chat", chat("length", content=None, reasoning_content=THOUGHT), CUT_OFF, THOUGHT),
     ("chat", chat("length", content="", reasoning=THOUGHT), CUT_OFF, THOUGHT),
     ("chat", chat("stop", content=None, reasoning_content=THOUGHT), ALONE, THOUGHT),
-    ("chat", chat("stop", content="", thinking=THOUGHT), ALONE, THOUGHT),
     (
         "chat",
         chat("stop", content="", reasoning_details=[{"type": "reasoning.text", "text": THOUGHT}]),
         ALONE,
         THOUGHT,
     ),
-    ("chat", chat(None, content=None, reasoning_content=THOUGHT), ALONE, THOUGHT),
     # Mistral's own form
     ("chat", chat("stop", content=[{"type": "thinking", "thinking": [text("mm")]}]), ALONE, "mm"),
-    ("chat", chat("tool_calls", content=None, tool_calls=[CALL]), TOOL_CALL, ""),
-    ("chat", chat("function_call", content=None, function_call={"name": "f"}), TOOL_CALL, ""),
     ("chat", chat("content_filter", content=None), REFUSED, ""),
-    ("chat", chat("stop", content=" \n\t"), STOP, ""),
     ("messages", messages("end_turn", THINKING), ALONE, THOUGHT),
-    ("messages", messages("pause_turn"), FinishReason.OTHER, ""),
-    ("messages", messages("max_tokens", THINKING), CUT_OFF, THOUGHT),
     ("messages", messages("refusal"), REFUSED, ""),
     ("messages", messages("tool_use", USE), TOOL_CALL, ""),
-    ("messages", messages("end_turn", THINKING, USE), TOOL_CALL, THOUGHT),
     ("messages", messages("end_turn", REDACTED), STOP, ""),
     ("responses", responses(SUMMARY), ALONE, THOUGHT),
-    ("responses", responses(OPEN), ALONE, THOUGHT),
     (
         "responses",
         responses(SUMMARY, status="incomplete", why="max_output_tokens"),
         CUT_OFF,
         THOUGHT,
     ),
-    ("responses", responses(status="incomplete", why="content_filter"), REFUSED, ""),
-    ("responses", responses(SUMMARY, FUNCTION), TOOL_CALL, THOUGHT),
     ("responses", responses(), STOP, ""),
 ]
 WORDS = {
@@ -110,12 +92,8 @@ WORDS = {
 }
 
 
-async def read(
-    server: ModelServer, waits: Waits, wire: str, body: dict[str, Any], model: str = ""
-) -> Completion:
+async def read(server: ModelServer, waits: Waits, wire: str, body: dict[str, Any]) -> Completion:
     server.answers = [Raw(json.dumps(body).encode())]
-    if model:
-        return await Patient(model, waits.access(server.base_url)).complete(REQUEST)
     return await WIRES[wire].open(server, waits).complete(REQUEST)
 
 
@@ -145,22 +123,6 @@ async def test_a_reply_without_text_says_why_and_keeps_the_reasoning(
 
 
 @pytest.mark.parametrize(
-    ("body", "ending"),
-    [
-        (chat("length", content=None, reasoning_content=THOUGHT), CUT_OFF),
-        (chat("stop", content=None, reasoning_content=THOUGHT), ALONE),
-        (chat("tool_calls", content=None, tool_calls=[CALL]), TOOL_CALL),
-    ],
-)
-async def test_litellm_passes_it_on(
-    model_server: ModelServer, waits: Waits, body: dict[str, Any], ending: FinishReason
-) -> None:
-    reply = await read(model_server, waits, "chat", body, "hosted_vllm/tiny")
-    assert (reply.text, reply.finish_reason) == ("", ending)
-    assert reply.reasoning == ("" if ending is TOOL_CALL else THOUGHT)
-
-
-@pytest.mark.parametrize(
     ("wire", "body"),
     [
         ("chat", chat("stop", content=None, refusal="I will not.")),
@@ -173,22 +135,6 @@ async def test_the_words_of_a_refusal_are_its_text(
     reply = await read(model_server, waits, wire, body)
     assert (reply.text, reply.finish_reason) == ("I will not.", REFUSED)
     assert "'I will not.'" in why_no_answer(as_stored(reply))[0]
-
-
-@pytest.mark.parametrize(
-    ("reply", "finish", "why"),
-    [
-        ("<think>a draft, and</think>\n", "stop", "reasoning alone"),
-        ("<think>a draft, and", "length", "--reply-tokens"),
-        ("Which joint do you mean?", "stop", "holds no `compute_reward`"),
-        ("Let me call it.", "tool_calls", "called a tool"),
-    ],
-)
-async def test_thoughts_within_the_text_are_no_answer(
-    model_server: ModelServer, waits: Waits, reply: str, finish: str, why: str
-) -> None:
-    read_reply = await read(model_server, waits, "chat", chat(finish, content=reply))
-    assert why in why_no_answer(as_stored(read_reply), "`compute_reward`")[0]
 
 
 @pytest.mark.parametrize(
@@ -214,7 +160,6 @@ async def test_thoughts_within_the_text_are_no_answer(
             },
             7,
         ),
-        ("messages", messages("end_turn", text("a")), 0),
         ("messages", messages("end_turn", THINKING, text("a")), None),
     ],
 )
@@ -231,7 +176,6 @@ DRAFT = "A first try:\n```python\ndraft = 1\n```"
     ("wire", "body", "expected"),
     [
         ("messages", messages("end_turn", text(DRAFT), THINKING, text(CODE)), f"{DRAFT}\n{CODE}"),
-        ("messages", messages("end_turn", text(DRAFT), text(CODE)), f"{DRAFT}\n{CODE}"),
         # a citation splits a sentence
         (
             "messages",
@@ -240,16 +184,13 @@ DRAFT = "A first try:\n```python\ndraft = 1\n```"
         ),
         # a part that ends within a block goes on in the next one
         ("messages", messages("end_turn", text("```python\nx = "), text("1\n```")), None),
-        ("messages", messages("end_turn", text("```"), text("python\nx = 1\n```")), None),
         ("chat", chat("stop", content=[text(DRAFT), text(CODE)]), f"{DRAFT}\n{CODE}"),
-        ("chat", chat("stop", content=[text("one "), text("sentence")]), "one sentence"),
         (
             "chat",
             chat("stop", content=[{"type": "thinking", "thinking": [text(DRAFT)]}, text(CODE)]),
             CODE,
         ),
         ("responses", responses(said(DRAFT), SUMMARY, said(CODE)), f"{DRAFT}\n{CODE}"),
-        ("responses", responses(said(DRAFT, CODE)), f"{DRAFT}\n{CODE}"),
     ],
 )
 async def test_parts_of_a_text_keep_fences_on_their_own_lines(

@@ -32,7 +32,6 @@ def has(name: str) -> Callable[[Asked], bool]:
     [
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use"
         " 'max_completion_tokens' instead.",
-        'json: unknown field "max_tokens"',
         "Extra inputs are not permitted, field: 'max_tokens'",
     ],
 )
@@ -51,11 +50,7 @@ async def test_the_bound_on_tokens_has_another_name(
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        "max_tokens is too large: 500. This model supports at most 100 completion tokens",
-        "Invalid max_tokens value, the valid range of max_tokens is [1, 100]",
-    ],
+    "words", ["max_tokens is too large: 500. This model supports at most 100 completion tokens"]
 )
 async def test_a_bound_that_is_too_large_is_told(
     model_server: ModelServer, waits: Waits, words: str
@@ -86,9 +81,7 @@ SYSTEM_REFUSALS = [
     # templates of Gemma and Mistral in vLLM, llama.cpp (500) and LM Studio; Gemini; Bedrock; OpenAI
     (400, "System role not supported"),
     (400, "Conversation roles must alternate user/assistant/user/assistant/..."),
-    (400, "This model doesn't support system messages. Try again without a system message"),
     (400, "Unsupported value: 'messages[0].role' does not support 'system' with this model."),
-    (400, "messages.0.role: Input should be 'user' or 'assistant'"),
 ]
 
 

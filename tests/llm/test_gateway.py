@@ -4,7 +4,6 @@ import asyncio
 import threading
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import pytest
 from model_server import Asked, HttpFailure, ModelServer
@@ -94,17 +93,6 @@ async def test_who_goes_away_still_has_the_reply_stored() -> None:
     assert len(model.requests) == 1
 
 
-async def test_replies_that_do_not_come_are_given_up() -> None:
-    model = ScriptedModel(held=True)
-    shared = gateway(DictionaryStore())
-    asking = asyncio.create_task(shared.ask(model, REQUEST))
-    await until(1, model)
-    await shared.finish(0.01)
-    await until(0, model)
-    with pytest.raises(asyncio.CancelledError):
-        await asking
-
-
 async def test_a_failure_is_told_stored_nowhere_and_may_be_tried_again() -> None:
     class Failing:
         name = "openai/tiny"
@@ -168,19 +156,6 @@ async def test_a_request_is_told_of_when_it_is_sent_and_when_its_reply_is_stored
     assert told[1:] == [("ended", first.cost, 1), sent, ("ended", second.cost, 2)]
     await watched.ask(model, REQUEST)  # it is in the store
     assert len(told) == 4
-
-
-async def test_a_request_without_a_reply_has_ended_too() -> None:
-    told: list[Any] = []
-
-    def fails(request: CompletionRequest) -> str:
-        raise LanguageModelError("no such model")
-
-    shared = Gateway(DictionaryStore(), Budget(ModelLimits(), {}), 1, told.append)
-    with pytest.raises(LanguageModelError):
-        await shared.ask(ScriptedModel(reply=fails), REQUEST)
-    assert [type(each) for each in told] == [RequestStarted, RequestEnded]
-    assert told[1].cost is None
 
 
 async def test_only_what_is_under_way_is_waited_for_and_nothing_is_tried_again(

@@ -26,11 +26,9 @@ def opened(server: ModelServer, waits: Waits, name: str = LITELLM.model) -> Pati
     "answer",
     [
         Raw(b"[" * 100_000),
-        Raw(b"[" * 100_000, status=400),
         Raw(json.dumps({"error": {"message": "upstream is odd", "code": "\u00b2"}}).encode()),
-        Raw(b"[1, 2]"),
     ],
-    ids=["nested", "nested error", "odd code", "list"],
+    ids=["nested", "odd code"],
 )
 @pytest.mark.usefixtures("no_collection")
 async def test_a_body_that_nobody_can_read_is_one_line(
@@ -93,13 +91,7 @@ async def test_a_setting_that_a_model_does_not_take_is_not_dropped_in_silence(
 
 
 @pytest.mark.parametrize(
-    ("model", "hint"),
-    [
-        ("opnai/gpt-5", "did you mean 'openai'?"),
-        ("antropic/claude", "did you mean 'anthropic'?"),
-        ("deepsek/chat", "did you mean 'deepseek'?"),
-        ("qqqqzz/x", "--base-url"),
-    ],
+    ("model", "hint"), [("opnai/gpt-5", "did you mean 'openai'?"), ("qqqqzz/x", "--base-url")]
 )
 def test_a_provider_that_nobody_knows(
     model: str, hint: str, capfd: pytest.CaptureFixture[str]
@@ -111,14 +103,7 @@ def test_a_provider_that_nobody_knows(
     assert "".join(capfd.readouterr()) == ""
 
 
-@pytest.mark.parametrize(
-    ("model", "variable"),
-    [
-        ("deepseek/chat", "DEEPSEEK_API_KEY"),
-        ("gemini/gemini-2.5-pro", "GEMINI_API_KEY"),
-        ("groq/x", "GROQ_API_KEY"),
-    ],
-)
+@pytest.mark.parametrize(("model", "variable"), [("deepseek/chat", "DEEPSEEK_API_KEY")])
 def test_without_a_key_the_error_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, model: str, variable: str
 ) -> None:
@@ -130,19 +115,9 @@ def test_without_a_key_the_error_says_what_to_do(
     assert language_model(model).name == model
 
 
-@pytest.mark.parametrize(
-    "model", ["ollama/llama3", "ollama_chat/llama3", "hosted_vllm/x", "bedrock/x", "vertex_ai/x"]
-)
+@pytest.mark.parametrize("model", ["ollama/llama3", "bedrock/x"])
 def test_what_needs_no_key_or_logs_in_otherwise_is_let_through(model: str) -> None:
     assert language_model(model).name == model
-
-
-async def test_a_server_of_ones_own_needs_no_key(
-    model_server: ModelServer, waits: Waits, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("DEEPSEEK_API_KEY")
-    model_server.answers = ["ok"]
-    assert (await opened(model_server, waits, "deepseek/tiny").complete(REQUEST)).text == "ok"
 
 
 GUARDED = """

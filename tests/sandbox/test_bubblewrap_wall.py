@@ -75,32 +75,11 @@ def test_files_of_the_host_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "private").write_text(SECRET)
     checkout = Path(__file__).resolve().parents[2]
     paths = [
-        tmp_path,
-        tmp_path / "private",
-        "/etc/passwd",
-        "/etc/shadow",
-        "/etc/hostname",
-        "/etc/ssh",
-        "/var",
-        "/boot",
-        "/run",
-        "/mnt",
-        "/sys/kernel",
+        Path(f"/{name}") for name in ("etc/passwd", "etc/ssh", "var", "run", "sys/fs", "dev/mem")
     ]
+    paths += [tmp_path, tmp_path / "private", Path(__file__), checkout / ".git", checkout / "docs"]
     paths += [
-        "/sys/fs",
-        "/dev/mem",
-        "/dev/kmsg",
-        "/dev/fuse",
-        "/dev/vda",
-        "/dev/net",
-        Path(__file__),
-        checkout / "pyproject.toml",
-        checkout / ".git",
-        checkout / "docs",
-    ]
-    paths += [
-        entry for entry in Path.home().iterdir() if not Path(sys.base_prefix).is_relative_to(entry)
+        each for each in Path.home().iterdir() if not Path(sys.base_prefix).is_relative_to(each)
     ]
     paths += [resource_folder("prompts")]
     code = (
@@ -109,46 +88,6 @@ def test_files_of_the_host_are_not_there(tmp_path: Path) -> None:
     )
     assert inside(code, LIMITS, *map(str, paths)) == []
     assert [path for path in paths if os.path.lexists(path)] != []
-
-
-def test_neither_environment_nor_command_lines_tell_of_the_person(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", SECRET)
-    monkeypatch.setenv("NOBODY_THOUGHT_OF_IT", SECRET)
-    found = inside(
-        """
-        import glob, json, os
-        texts = [repr(dict(os.environ))]
-        for path in glob.glob("/proc/[0-9]*/*"):
-            if path.endswith(("/environ", "/cmdline")):
-                try:
-                    texts.append(open(path, errors="replace").read())
-                except OSError:
-                    pass
-        print(json.dumps("\\n".join(texts)))
-        """,
-        Limits(readable=(tmp_path,)),
-    )
-    assert "PATH" in found
-    assert SECRET not in found
-    assert str(tmp_path) not in found
-
-
-def test_it_sees_its_own_processes_alone() -> None:
-    found = inside("""
-        import json, os
-        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
-        def kills(pid):
-            try:
-                os.kill(pid, 0)
-                return True
-            except OSError:
-                return False
-        print(json.dumps([pids, os.getppid(), [pid for pid in range(1, 40000) if kills(pid)]]))
-        """)
-    assert len(found[0]) <= 3
-    assert set(found[2]) == set(found[0])
 
 
 def test_there_is_no_network_and_no_socket() -> None:
@@ -231,38 +170,6 @@ def test_only_the_scratch_and_temporary_folders_can_be_written_to(tmp_path: Path
     assert list(tmp_path.iterdir()) == [tmp_path / "env.py"]
 
 
-def test_the_scratch_folder_is_full_at_its_size() -> None:
-    code = """
-        import json
-        sizes = []
-        for folder in ("/scratch", "/tmp"):
-            size = 0
-            with open(folder + "/large", "wb", buffering=0) as file:
-                try:
-                    while size < 1 << 30:
-                        size += file.write(bytes(1 << 20))
-                except OSError as error:
-                    sizes.append([size, error.errno])
-        print(json.dumps(sizes))
-        """
-    assert inside(code) == [[8 << 20, 28], [64 << 20, 28]]
-
-
-def test_a_folder_below_the_temporary_one_is_seen_and_its_neighbour_is_not(tmp_path: Path) -> None:
-    seen, unseen = tmp_path / "seen", tmp_path / "unseen"
-    for folder in (seen, unseen):
-        folder.mkdir()
-        (folder / "file").write_text("text")
-    code = (
-        "import json, os, sys; print(json.dumps([os.path.exists(each + '/file') for each in"
-        " sys.argv[1:]]))"
-    )
-    assert inside(code, Limits(readable=(seen, seen / "file")), str(seen), str(unseen)) == [
-        True,
-        False,
-    ]
-
-
 # ── ways to Python ────────────────────────────────────────────────────────────────────────────────
 
 STARTED_BY = """
@@ -293,41 +200,20 @@ def virtual_environment(folder: Path, home: Path | str) -> Path:
     return folder / "bin" / "python"
 
 
-@pytest.mark.parametrize(
-    "way", ["link", "link in the middle", "dots", "dots after a link", "linked home"]
-)
-def test_it_starts_by_whatever_way_python_was_found(tmp_path: Path, way: str) -> None:
-    base = Path(os.path.realpath(sys.executable)).parents[1]
-    (tmp_path / "versions" / "empty").mkdir(parents=True)
-    (tmp_path / "versions" / "current").symlink_to(base)
-    (tmp_path / "disk" / "me").mkdir(parents=True)
+@pytest.mark.parametrize("middle", [True, False], ids=["link in the middle", "dots after a link"])
+def test_it_starts_by_whatever_way_python_was_found(tmp_path: Path, middle: bool) -> None:
+    current, me = tmp_path / "versions" / "current", tmp_path / "home" / "me"
+    current.parent.mkdir()
+    current.symlink_to(Path(os.path.realpath(sys.executable)).parents[1])
+    (tmp_path / "disk" / "me" / "modules").mkdir(parents=True)
     (tmp_path / "home").symlink_to("disk")
-    homes = {
-        "link": base,
-        "link in the middle": tmp_path / "versions" / "current",
-        "dots": f"/usr/..{tmp_path}/versions/empty/../current",
-        "dots after a link": f"{tmp_path}/home/me/../../versions/current",
-        "linked home": base,
-    }
-    python = virtual_environment(tmp_path / "home" / "me" / "venv", homes[way])
-    modules = tmp_path / "home" / "me" / "modules"
-    modules.mkdir()
-    (modules / "my_module.py").write_text("ANSWER = 42")
-    named = {"dots": f"/usr/..{modules}", "dots after a link": f"{modules}/../modules"}.get(
-        way, modules
-    )
-    checkout = Path(__file__).resolve().parents[2]
+    (me / "modules" / "my_module.py").write_text("ANSWER = 42")
+    python = virtual_environment(me / "venv", current if middle else f"{me}/../../versions/current")
+    modules = f"{me}/modules" if middle else f"{me}/modules/../modules"
+    paths = f"{Path(__file__).resolve().parents[2]}:{modules}"
     ended = subprocess.run(
-        [
-            python if way != "link" else Path(os.path.realpath(python.parent)) / "python",
-            "-c",
-            STARTED_BY,
-        ],
-        env={
-            **os.environ,
-            "PYTHONPATH": f"{checkout}:{named}",
-            "HOME": str(tmp_path / "home" / "me"),
-        },
+        [python, "-c", STARTED_BY],
+        env={**os.environ, "PYTHONPATH": paths, "HOME": str(me)},
         capture_output=True,
         text=True,
         timeout=120,
@@ -468,52 +354,11 @@ async def test_a_worker_opens_dry_runs_and_trains(
     )
 
 
-async def test_a_package_of_pythonpath_is_a_gymnasium_environment_and_its_fault_is_told(
-    started: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "modules").mkdir()
-    (tmp_path / "modules" / "my_cartpoles.py").write_text(
-        textwrap.dedent("""
-        import gymnasium
-        from gymnasium.envs.classic_control.cartpole import CartPoleEnv
-
-
-        class Loose(CartPoleEnv):
-            def step(self, action):
-                return super().step(1 // 0)
-
-
-        gymnasium.register("Mine-v0", entry_point=CartPoleEnv, max_episode_steps=50)
-        gymnasium.register("Loose-v0", entry_point=Loose, max_episode_steps=50)
-        """)
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
-    talk = await started()
-    opened = await talk.ask(
-        type="open", environment="gymnasium:my_cartpoles:Mine-v0", task="native"
-    )
-    assert opened["type"] == "opened"
-    assert opened["description"]["max_episode_length"] == 50
-    fault = await talk.ask(
-        type="open", environment="gymnasium:my_cartpoles:Loose-v0", task="native"
-    )
-    assert fault["type"] == "fault"
-    assert "the package 'my_cartpoles' failed" in fault["message"]
-    assert f"{tmp_path}/modules/my_cartpoles.py, line 8: ZeroDivisionError" in fault["message"]
-
-
 def hostile_environment(folder: Path, body: str) -> Path:
     folder.mkdir()
     (folder / "env.py").write_text(HOSTILE.format(body=textwrap.dedent(body)))
     (folder / "tasks").mkdir()
     return folder
-
-
-def test_a_user_without_a_home_has_this_wall_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container that is started with a number in place of a user has none."""
-    monkeypatch.delenv("HOME", raising=False)
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    assert unavailable_reason() is None
 
 
 async def test_a_worker_that_cannot_be_started_leaves_nothing(
@@ -528,24 +373,7 @@ async def test_a_worker_that_cannot_be_started_leaves_nothing(
     assert [folder for group in groups for folder in group.folders if folder.exists()] == []
 
 
-async def test_no_worker_is_shown_all_files_of_this_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The Docker wall refuses it too, in the same words."""
-    everything = tmp_path / "everything"
-    everything.symlink_to("/")
-    for folder in ("/", str(everything)):
-        with pytest.raises(
-            WallError, match=f"will not show a worker the folder '{folder}'"
-        ) as caught:
-            await BubblewrapWall().start(tmp_path, Limits(readable=(Path(folder),)))
-        assert "--env" in caught.value.hint
-    monkeypatch.setenv("PYTHONPATH", "/")
-    with pytest.raises(WallError, match="will not show a worker the folder '/'"):
-        await BubblewrapWall().start(tmp_path, LIMITS)
-
-
-@pytest.mark.parametrize("moment", range(6))
+@pytest.mark.parametrize("moment", [0, 1, 5])
 async def test_a_start_that_is_given_up_leaves_no_group_and_no_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
 ) -> None:
@@ -699,9 +527,7 @@ def test_no_program_is_a_reason_with_the_next_step(
     ("said", "step"),
     [
         ("bwrap: Creating new namespace failed: Operation not permitted", "user namespaces"),
-        ("bwrap: setting up uid map: Permission denied", "user namespaces"),
         ("bwrap: Unknown option --disable-userns", "0.8 or newer"),
-        ("", "exit status 1"),
     ],
 )
 def test_what_bwrap_says_is_the_reason(
@@ -716,9 +542,3 @@ def test_what_bwrap_says_is_the_reason(
     assert said in reason
     assert step in reason
     assert "\n" not in reason
-
-
-def test_what_it_says_of_itself_fits_this_machine() -> None:
-    wall = BubblewrapWall()
-    assert any("kernel" in phrase for phrase in wall.does_not_cover)
-    assert any("memory of all" in phrase for phrase in wall.does_not_cover) is not GROUPED

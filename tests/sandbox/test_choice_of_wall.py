@@ -4,7 +4,6 @@ and why."""
 from __future__ import annotations
 
 import os
-import stat
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -65,17 +64,6 @@ def test_the_same_is_said_once_a_day_and_again_when_it_changes(
     assert said[2:] == said[1:2]
 
 
-def test_where_nothing_can_be_kept_it_is_said_every_time(
-    nothing_there: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (nothing_there / "file").touch()
-    monkeypatch.setenv("XDG_STATE_HOME", str(nothing_there / "file"))
-    said: list[str] = []
-    for _ in range(2):
-        choose_wall("auto", said.append)
-    assert len(said) == 2
-
-
 @pytest.mark.skipif(unavailable_reason() is not None, reason="bubblewrap does not work here")
 def test_auto_takes_bubblewrap_where_no_engine_answers(
     nothing_there: Path, monkeypatch: pytest.MonkeyPatch
@@ -113,17 +101,3 @@ def test_a_wall_that_is_asked_for_and_not_there_is_an_error(
     monkeypatch.setenv("EUREKA_SANDBOX", name)
     with pytest.raises(WallError, match=message):
         choose_wall("auto")
-
-
-def test_a_bwrap_that_does_not_work_is_not_there(nothing_there: Path) -> None:
-    fake = nothing_there / "bwrap"
-    fake.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
-    fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
-    with pytest.raises(WallError, match="No permissions to create new namespace"):
-        choose_wall("bubblewrap")
-
-
-def test_one_that_is_named_says_nothing(nothing_there: Path) -> None:
-    said: list[str] = []
-    assert choose_wall("process", said.append).name == "process"
-    assert said == []

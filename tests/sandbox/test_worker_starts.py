@@ -43,7 +43,7 @@ def make_pool(wall: ProcessWall, scratch: Path, workers: int, **rest: object) ->
     return TrainingPool(wall, "cartpole", "balance", SETTINGS, 2, workers, scratch, **rest)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [2])
 async def test_a_worker_that_is_killed_at_its_start_is_started_again(
     tmp_path: Path, good_reward: str, workers: int, processes_of: ProcessesOf
 ) -> None:
@@ -61,7 +61,7 @@ async def test_a_worker_that_is_killed_at_its_start_is_started_again(
     assert processes_of(tmp_path) == []
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [2])
 async def test_workers_that_die_at_every_start_are_given_up_soon(
     tmp_path: Path, good_reward: str, workers: int
 ) -> None:

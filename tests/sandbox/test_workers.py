@@ -14,10 +14,8 @@ import pytest
 from faulty_environments import write_lift
 from script_wall import ScriptWall
 
-from eureka_agent.boundary.commands import DryRun
 from eureka_agent.boundary.events import Prepared
-from eureka_agent.designer.interface import given_reward
-from eureka_agent.errors import EurekaError, WorkerDiedError
+from eureka_agent.errors import WorkerDiedError
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.sandbox import process_wall
@@ -25,7 +23,7 @@ from eureka_agent.sandbox.bubblewrap_wall import unavailable_reason
 from eureka_agent.sandbox.choose import open_wall
 from eureka_agent.sandbox.client import WorkerClient, absolute_reference
 from eureka_agent.sandbox.process_wall import ProcessWall
-from eureka_agent.sandbox.wall import FLOOD_BYTES, KEPT_BYTES, Limits
+from eureka_agent.sandbox.wall import FLOOD_BYTES, KEPT_BYTES
 from eureka_agent.sandbox.worker_environment import worker_environment
 
 ProcessesOf = Callable[[Path], list[int]]
@@ -48,7 +46,6 @@ def test_a_set_of_names_has_one_order_in_every_worker(
     ("script", "said"),
     [
         ("print('hello')", "not an event: b'hello"),
-        ("import json; print(json.dumps({'type': 'opened', 'description': {}}))", "not an event"),
         ('print(\'{"type": "prepared", "more": 1}\')', "not an event"),
         ("import sys; sys.stdout.write('x' * (33 << 20)); sys.stdout.flush(); input()", "too long"),
         ("import sys; sys.exit(7)", "exit status 7"),
@@ -163,17 +160,6 @@ async def test_a_cancelled_start_leaves_no_process(
     assert processes_of(tmp_path) == []
 
 
-async def test_an_environment_that_is_not_there_is_the_persons_error(
-    tmp_path: Path, processes_of: ProcessesOf
-) -> None:
-    dry_runner = DryRunner(ProcessWall(), Problem("cartpol"), tmp_path)
-    with pytest.raises(EurekaError) as caught:
-        await dry_runner.start()
-    assert "'cartpol'" in caught.value.message
-    assert "cartpole" in caught.value.hint
-    assert processes_of(tmp_path) == []
-
-
 def test_a_folder_is_named_absolutely_and_a_built_in_name_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,18 +195,6 @@ async def test_a_worker_reads_what_environments_share(name: str, tmp_path: Path)
         await dry_runner.close()
 
 
-async def test_standard_error_of_a_dead_worker_is_part_of_its_ending(tmp_path: Path) -> None:
-    client = await WorkerClient.start(ProcessWall(), tmp_path, Limits(memory_bytes=8 << 20))
-    try:
-        with pytest.raises(WorkerDiedError) as caught:
-            await client.receive(20.0)
-        assert (
-            "Error" in caught.value.message
-        )  # Python's own words on what 8 MB were too little for
-    finally:
-        await client.close()
-
-
 async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_path: Path) -> None:
     """A pool that is closed would wait for ever for a worker that serves on."""
     client = await WorkerClient.start(ScriptWall("input()"), tmp_path)
@@ -242,21 +216,6 @@ async def test_a_cancellation_that_comes_together_with_an_event_is_not_lost(tmp_
     finally:
         await client.close()
     assert cancelled > 0
-
-
-async def test_a_close_that_is_cancelled_is_over_when_it_says_so(tmp_path: Path) -> None:
-    """This happens when a pool is closed and one of its workers already is."""
-    for turns in range(8):  # of the event loop, between the close and the cancellation
-        client = await WorkerClient.start(ScriptWall("input()"), tmp_path)
-        await client.kill()
-        closing = asyncio.create_task(client.close())
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        closing.cancel()
-        await asyncio.wait({closing})
-        if turns:  # before its first turn nothing has begun
-            assert list(tmp_path.iterdir()) == []
-        await client.close()
 
 
 async def test_a_worker_that_is_gone_is_not_killed_again(
@@ -305,20 +264,6 @@ async def test_a_worker_whose_pipes_somebody_holds_is_given_up_by_a_clock(
         os.kill(int((tmp_path / "holds").read_text()), signal.SIGKILL)
 
 
-async def test_a_dead_worker_whose_pipes_somebody_holds_has_an_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process_wall, "_KILL_SECONDS", 0.2)
-    script = leaves_one_behind(tmp_path / "holds", "os._exit(5)")
-    client = await WorkerClient.start(ScriptWall(script), tmp_path / "scratch")
-    try:
-        with pytest.raises(WorkerDiedError, match="exit status 5"):
-            await asyncio.wait_for(client.receive(), 10)
-    finally:
-        os.kill(int((tmp_path / "holds").read_text()), signal.SIGKILL)
-        await client.close()
-
-
 async def test_a_worker_that_reads_nothing_of_a_file_is_killed(
     tmp_path: Path, workers_of: ProcessesOf
 ) -> None:
@@ -335,20 +280,3 @@ async def test_a_worker_that_reads_nothing_of_a_file_is_killed(
             await client.receive(10.0)
     finally:
         await client.close()
-
-
-async def test_a_worker_that_reads_nothing_any_more_can_be_closed(
-    tmp_path: Path, processes_of: ProcessesOf, workers_of: ProcessesOf
-) -> None:
-    client = await WorkerClient.start(ProcessWall(), tmp_path)
-    await client.open("cartpole", "balance")
-    (process,) = workers_of(tmp_path)
-    os.kill(process, signal.SIGSTOP)
-    # more than the pipe and its buffer take
-    sending = asyncio.create_task(
-        client.send(DryRun(job="a", reward=given_reward("#" * 1_000_000), timeout_s=1.0))
-    )
-    assert not (await asyncio.wait({sending}, timeout=0.2))[0]
-    sending.cancel()
-    await asyncio.wait_for(client.close(), 10)
-    assert processes_of(tmp_path) == []

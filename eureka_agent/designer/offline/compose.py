@@ -20,7 +20,6 @@ from eureka_agent.designer.offline.terms import (
 
 ChoiceT = TypeVar("ChoiceT")
 MAX_TERMS = 9
-"""Terms that a reward may have and still be read at a glance."""
 _RARELY, _OFTEN = 0.01, 0.3
 """Odds of a term of a variable that no word names, where a word names a goal and where none is."""
 _MARGIN = {Goal.CHANGE: 1.0, Goal.SWING_UP: math.inf, Goal.UPRIGHT: math.inf}
@@ -95,7 +94,6 @@ class Option(NamedTuple):
     probability: float
     """1.0: the words ask for it."""
     goal: Goal | None = None
-    """The goal that it serves, where the words name one."""
 
 
 class Composition(NamedTuple):
@@ -103,7 +101,6 @@ class Composition(NamedTuple):
 
     genome: Genome
     notes: tuple[str, ...] = ()
-    """Sentences on changes of a parent."""
     asked: tuple[tuple[str, Intent], ...] = ()
     """Names of the terms that the words ask for, each with what it serves."""
 
@@ -168,7 +165,6 @@ def _asked_terms(scene: TaskReading, intent: Intent, dice: Dice) -> list[RewardT
 
 
 def _level(name: str, weight: float, of: Operand, low: float, high: float, up: bool) -> RewardTerm:
-    """A term that grows from one end to the other."""
     if up:
         return term("level", name, weight, of, low=low, high=high)
     return term("level", name, weight, of.turned(-1), low=-high, high=-low)

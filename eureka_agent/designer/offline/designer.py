@@ -1,5 +1,4 @@
-"""The designer that needs no language model and no key: the default where none is set, and the
-baseline that one has to beat."""
+"""The designer without a model or a key: the default, and the baseline to beat."""
 
 from __future__ import annotations
 
@@ -73,8 +72,7 @@ class OfflineDesigner:
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
     ) -> Proposal:
-        """The proposal without the terms that errors name; where none is left the most promising
-        draft, or another draw."""
+        """The proposal without the terms that errors name; else a draft, or another draw."""
         errors = [each.message for each in verdict.findings if each.severity == "error"]
         found, reasons = "\n".join(errors), f"The critic found: {'; '.join(errors)}."
         genome = _genome(request, rejected.reward.source)
@@ -173,7 +171,6 @@ def _crossed(first: Genome, second: Genome, dice: Dice) -> Composition:
 
 
 def _changed(genome: Genome, scene: TaskReading, dice: Dice) -> Composition:
-    """One term added, dropped, or drawn anew."""
     moves = [_add, _add, _drop, _reshape]
     dice.generator.shuffle(moves)
     made = (move(genome, scene, dice) for move in moves)

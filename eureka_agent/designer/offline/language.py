@@ -1,9 +1,7 @@
-"""English as the offline designer reads it: the clauses that may be read, and what they ask for.
-
-It is no grammar. A clause that names a goal is read only where every word in it is known. One with
-a known word that turns round what it names is read only where the vocabulary has its meaning:
-`without falling`, `less effort`. Any other is left out, with what may hang on it.
-"""
+"""English as the offline designer reads it: the clauses that may be read, and what they ask for. It
+is no grammar. A clause that names a goal is read only where every word in it is known. One with a
+known word that turns round what it names is read only where the vocabulary has its meaning:
+`without falling`, `less effort`. Any other is left out, with what may hang on it."""
 
 from __future__ import annotations
 
@@ -46,11 +44,9 @@ def tokens(text: str) -> list[str]:
 
 _ROWS = re.split(r"\n(?! )", Path(__file__).with_name("words.txt").read_text("utf-8").strip())
 LISTS = {row.partition(":")[0]: frozenset(row.partition(":")[2].split()) for row in _ROWS}
-"""The table: words of a kind as they are written."""
 WORDS = {name: frozenset(map(stem, words)) for name, words in LISTS.items()}
 """Stems that name a goal, a direction, or a kind of variable."""
 STOP_WORDS = LISTS["grammar"]
-"""Words that say nothing of which variable is meant."""
 HEADINGS = (("forward", "backward"), ("leftward", "rightward"), ("upward", "downward"))
 """Names of x, y and z, each forth and back."""
 
@@ -91,7 +87,6 @@ class Intent(NamedTuple):
     sign: int = 1
     """−1: backward, right, down, clockwise, closed, lower."""
     words: tuple[str, ...] = ()
-    """Words that name it and its direction."""
     objects: frozenset[str] = frozenset()
     """Stems of the clause's other words: what it is about."""
     target: float | None = None
@@ -154,9 +149,7 @@ class Understood(NamedTuple):
     """A sentence as far as it may be read."""
 
     text: str
-    """The clauses that may be read."""
     refused: tuple[str, ...] = ()
-    """The others."""
 
     def spoken_of(self) -> dict[Goal, Intent]:
         """The goals that the refused clauses name, for or against them."""
@@ -178,12 +171,10 @@ def understood_in(description: TaskDescription, sentence: str) -> Understood:
 
 @functools.lru_cache(maxsize=256)  # a sentence is read for every draft
 def understood(sentence: str, own: frozenset[str] = frozenset()) -> Understood:
-    """The clauses that may be read, and those that a word turns in a way that is not known.
-
-    A word that is not known may turn all that stands with it between full stops. What `and` or a
-    comma joins to a turned clause may be turned with it: it is left out too. `own`: stems that the
-    environment makes known.
-    """
+    """The clauses that may be read, and those that a word turns in a way that is not known. A word
+    that is not known may turn all that stands with it between full stops. What `and` or a comma
+    joins to a turned clause may be turned with it: it is left out too. `own`: stems that the
+    environment makes known."""
     kept: list[str] = []
     refused: list[str] = []
     for idiom, words in _IDIOMS.items():
@@ -275,8 +266,7 @@ def direction(words: Iterable[str]) -> tuple[int, int] | None:
 
 
 def read_intents(text: str) -> tuple[Intent, ...]:
-    """Goals of a text in its order, each once, completed by later clauses. Nothing is turned round:
-    that is for `understood` to see."""
+    """Goals of a text in order, each once. `understood` sees what is turned round."""
     intents: dict[Goal, Intent] = {}
     for clause in _CLAUSE_END.split(text):
         for intent in _read_clause(clause):
@@ -368,12 +358,10 @@ def measured(fitness_doc: str) -> str:
 def task_intents(
     sentence: str, task_sentence: str, fitness_doc: str, refused: Container[Goal] = ()
 ) -> tuple[Intent, ...]:
-    """Intents of the sentence, completed from the task's metric in words.
-
-    The metric adds a direction or a number that the sentence leaves open. It adds goals of its own,
-    without the `refused` ones, only where the sentence is the task's or says nothing that can be
-    used. How an episode ends says what to beware of, and names no goal.
-    """
+    """Intents of the sentence, completed from the task's metric in words. The metric adds a
+    direction or a number that the sentence leaves open. It adds goals of its own, without the
+    `refused` ones, only where the sentence is the task's or says nothing that can be used. How an
+    episode ends says what to beware of, and names no goal."""
     intents = {intent.goal: intent for intent in read_intents(sentence)}
     same = tokens(sentence) == tokens(task_sentence)
     silent = not any(intent.main for intent in intents.values())

@@ -8,16 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from eureka_agent.designer.offline.language import (
-    WORDS,
-    Goal,
-    Intent,
-    direction,
-    stems,
-    task_intents,
-    tokens,
-    understood_in,
-)
+from eureka_agent.designer.offline import language
 from eureka_agent.designer.offline.terms import Operand, rounded
 from eureka_agent.records import TaskDescription, VariableSpec
 from eureka_agent.task import PREVIOUS_PREFIX
@@ -80,7 +71,7 @@ class Meaning(NamedTuple):
 
     def centrality(self) -> float:
         """+1 for the body as a whole, −2 for one part of it."""
-        body, part = (bool(self.name_words & WORDS[each]) for each in ("body", "part"))
+        body, part = (bool(self.name_words & language.WORDS[each]) for each in ("body", "part"))
         return 1.0 * body - 2.0 * part
 
     def likeness(self, words: frozenset[str]) -> float:
@@ -92,7 +83,6 @@ class Meaning(NamedTuple):
         return _FRAMES.get(self.spec.frame.lower(), 0.0)
 
     def entry(self, *index: int) -> Operand:
-        """The entry at `index`."""
         code = f"{self.name}[:, {', '.join(map(str, index))}]" if index else self.name
         return Operand(code=code, reads=(self.name,))
 
@@ -104,7 +94,6 @@ class Meaning(NamedTuple):
         return Operand(code=code, reads=(self.name,), scalar=False)
 
     def along(self, axis: int) -> Operand | None:
-        """The entry of a vector along an axis."""
         if self.is_scalar or len(self.spec.shape) != 1 or axis not in self.axes:
             return None
         return self.entry(self.axes.index(axis))
@@ -115,8 +104,8 @@ class Meaning(NamedTuple):
         hanging = re.search(r"(?<![-−\d.])1(?:\.0)?\b[^,;.]*\b(hang|down|bottom|invert)", doc)
         sign = -1 if hanging or "gravity" in f"{spec.name} {doc}" else 1
         if self.quantity in (Quantity.COSINE, Quantity.ANGLE):
-            leaning = (self.name_words | self.doc_words) & WORDS["leaning"]
-            if not self.is_scalar or not leaning or self.name_words & WORDS["steering"]:
+            leaning = (self.name_words | self.doc_words) & language.WORDS["leaning"]
+            if not self.is_scalar or not leaning or self.name_words & language.WORDS["steering"]:
                 return None
         if self.quantity is Quantity.ANGLE:
             angle = f"torch.deg2rad({code})" if spec.unit.lower().startswith("deg") else code
@@ -143,14 +132,14 @@ class Meaning(NamedTuple):
 
 def read_variable(spec: VariableSpec) -> Meaning:
     """The meaning of a variable, from its words alone."""
-    name, doc = stems(spec.name.replace("_", " ")), stems(spec.doc)
+    name, doc = language.stems(spec.name.replace("_", " ")), language.stems(spec.doc)
     quantity = _quantity(spec, name, doc)
     measured = quantity not in (Quantity.ACTION, Quantity.TERMINATED)
     difference = r"\bminus\b|\bfrom\b.+\bto (its|the)\b.*(goal|target)"
-    is_error = bool(name & WORDS["error"] or re.search(difference, spec.doc.lower()))
-    head = stems(re.split(r"[,;:(]", spec.doc)[0])
-    of_goal = "to" not in tokens(spec.doc)[:4] and not name & WORDS["body"]
-    is_goal = bool(name & WORDS["goal"] or (of_goal and head & WORDS["goal"]))
+    is_error = bool(name & language.WORDS["error"] or re.search(difference, spec.doc.lower()))
+    head = language.stems(re.split(r"[,;:(]", spec.doc)[0])
+    of_goal = "to" not in language.tokens(spec.doc)[:4] and not name & language.WORDS["body"]
+    is_goal = bool(name & language.WORDS["goal"] or (of_goal and head & language.WORDS["goal"]))
     wanted = measured and is_goal and not is_error
     return Meaning(spec, quantity, wanted, measured and is_error, name, doc, _entry_axes(spec))
 
@@ -173,8 +162,8 @@ def _entry_axes(spec: VariableSpec) -> tuple[int, ...]:
 
 def _axes(parts: list[str]) -> tuple[int, ...]:
     """Axes of the parts that name one."""
-    words = [stems(part) | frozenset(tokens(part)) for part in parts]
-    named = [[axis for axis in range(3) if each & WORDS["xyz"[axis]]] for each in words]
+    words = [language.stems(part) | frozenset(language.tokens(part)) for part in parts]
+    named = [[axis for axis in range(3) if each & language.WORDS["xyz"[axis]]] for each in words]
     return tuple(axes[0] for axes in named if len(axes) == 1)
 
 
@@ -182,16 +171,16 @@ def _quantity(spec: VariableSpec, name: frozenset[str], doc: frozenset[str]) -> 
     size = math.prod(spec.shape)
     if spec.name in ("actions", "terminated", "succeeded"):
         return Quantity.ACTION if spec.name == "actions" else Quantity.TERMINATED
-    if spec.shape == (4,) and (name | doc) & WORDS["attitude"]:
+    if spec.shape == (4,) and (name | doc) & language.WORDS["attitude"]:
         return Quantity.QUATERNION
     if spec.shape == (3, 3):
         return Quantity.ROTATION_MATRIX
     unit = spec.unit.lower().replace(" ", "").replace("·", "")
     quantity = _BY_UNIT.get(unit) or _by_words(spec, name)
     jointed = "joint" in name or (size > 1 and spec.frame.lower() in ("joint", "actuator"))
-    if jointed or (quantity is Quantity.ANGULAR_VELOCITY and name & WORDS["turning part"]):
+    if jointed or (quantity is Quantity.ANGULAR_VELOCITY and name & language.WORDS["turning part"]):
         return _IN_JOINTS.get(quantity, quantity)
-    of_height = size == 1 and name & WORDS["height"]
+    of_height = size == 1 and name & language.WORDS["height"]
     return Quantity.HEIGHT if quantity is Quantity.POSITION and of_height else quantity
 
 
@@ -199,14 +188,16 @@ def _by_words(spec: VariableSpec, name: frozenset[str]) -> Quantity:
     """For dimensionless variables and those without a unit."""
     doc, scalar = spec.doc.lower(), math.prod(spec.shape) == 1
     up = r"\bz.?axis\b|\bup.?(axis|vector|direction)\b|gravity"
-    if spec.shape == (3,) and (name & WORDS["up vector"] or re.search(up, doc)):
+    if spec.shape == (3,) and (name & language.WORDS["up vector"] or re.search(up, doc)):
         return Quantity.UP_VECTOR
     if scalar and doc.startswith("cosine"):
         return Quantity.COSINE
-    words = name | stems(spec.doc.split(",")[0])
-    if "angular" in words and words & WORDS["rate"]:
+    words = name | language.stems(spec.doc.split(",")[0])
+    if "angular" in words and words & language.WORDS["rate"]:
         return Quantity.ANGULAR_VELOCITY
-    fitting = (each for each in _BY_NAME if name & WORDS[each] and (scalar or each != "cosine"))
+    fitting = (
+        each for each in _BY_NAME if name & language.WORDS[each] and (scalar or each != "cosine")
+    )
     return Quantity[next(fitting, "other").upper()]
 
 
@@ -232,11 +223,14 @@ class TaskReading:
     def __init__(self, description: TaskDescription, sentence: str) -> None:
         self.description = description
         self.can_fail = bool(description.failure_causes)
-        read = understood_in(description, sentence)
-        self.words = stems(read.text)
+        read = language.understood_in(description, sentence)
+        self.words = language.stems(read.text)
         spoken = read.spoken_of()
-        known = understood_in(description, description.sentence).text, description.fitness_doc
-        self.goals = {each.goal: each for each in task_intents(read.text, *known, spoken)}
+        known = (
+            language.understood_in(description, description.sentence).text,
+            description.fitness_doc,
+        )
+        self.goals = {each.goal: each for each in language.task_intents(read.text, *known, spoken)}
         self.unread = {goal: it for goal, it in spoken.items() if goal not in self.goals}
         """Goals of which the words say something that is not understood: nothing is paid for."""
         self.aimless = not any(intent.main for intent in self.goals.values())
@@ -245,7 +239,7 @@ class TaskReading:
         efforts = [each.whole() for each in self.readings if each.name == "actions"]
         self.effort = None if description.action_choices or not efforts else efforts[0]
         """The actions; None where they are choices, of which none costs more."""
-        about = stems(" ".join(read.refused))
+        about = language.stems(" ".join(read.refused))
         named = {each.name for each in self.readings if each.name_words & about}
         meant = (each for intent in self.unread.values() for each in self.candidates(intent))
         self.left_alone = named.union(*(each.operand.reads for each in meant))
@@ -255,27 +249,27 @@ class TaskReading:
         """Variables of these quantities that are measured, not wanted."""
         return [each for each in self.readings if each.quantity in quantities and not each.is_goal]
 
-    def asks(self, *goals: Goal) -> bool:
+    def asks(self, *goals: language.Goal) -> bool:
         """True where the words ask for any of these goals."""
         return any(goal in self.goals for goal in goals)
 
-    def candidates(self, intent: Intent) -> list[Candidate]:
+    def candidates(self, intent: language.Intent) -> list[Candidate]:
         """The operands that a term for the intent may read, best first."""
         words = intent.objects | self.words
         match intent.goal:
-            case Goal.MOVE | Goal.SPIN:
-                turning = intent.goal is Goal.SPIN
+            case language.Goal.MOVE | language.Goal.SPIN:
+                turning = intent.goal is language.Goal.SPIN
                 return self._velocities(intent.axis or 0, intent.sign, words, turning)
-            case Goal.REACH:
+            case language.Goal.REACH:
                 return self._errors(intent.objects)
-            case Goal.RAISE:
+            case language.Goal.RAISE:
                 base = {Quantity.HEIGHT: 2.0, Quantity.POSITION: 1.0}
                 return self.matches(base, words, _height)
-            case Goal.CHANGE:
+            case language.Goal.CHANGE:
                 return self.levels(intent.objects) or self.levels(self.words)
-            case Goal.CENTRE:
+            case language.Goal.CENTRE:
                 return self.matches({Quantity.POSITION: 0.0}, self.words, _place)
-            case Goal.UPRIGHT | Goal.SWING_UP:
+            case language.Goal.UPRIGHT | language.Goal.SWING_UP:
                 return self.matches(_UPRIGHT, words, Meaning.tilt)
         return []
 
@@ -294,7 +288,6 @@ class TaskReading:
         )
 
     def speeds(self, words: frozenset[str], quantity: Quantity) -> list[Candidate]:
-        """Whole velocity vectors, or scalar ones, of the quantity."""
         return self.matches({quantity: 0.0}, words, Meaning.whole, Meaning.frame_score)
 
     def levels(self, words: frozenset[str]) -> list[Candidate]:
@@ -321,8 +314,8 @@ class TaskReading:
                 return None
             elif reading.is_scalar:
                 # a scalar's name may say that it counts backward; its doc line may name both ends
-                named = direction(tokens(reading.name))
-                said = named or direction(tokens(reading.spec.doc))
+                named = language.direction(language.tokens(reading.name))
+                said = named or language.direction(language.tokens(reading.spec.doc))
                 axes = reading.axes if said is None else said[:1]
                 fits = axes[0] == axis if axes else axis != 2
                 operand, way = reading.whole() if fits else None, sign * (named or (0, 1))[1]
@@ -353,7 +346,9 @@ class TaskReading:
                 measured = not (each.is_goal or each.is_error or each.quantity in _NO_PLACE)
                 if each is goal or not measured or len(alike) > 1:
                     continue
-                shared = (each.name_words & goal.name_words) - stems("goal target position")
+                shared = (each.name_words & goal.name_words) - language.stems(
+                    "goal target position"
+                )
                 score = each.likeness(words) + len(shared) + 0.5 * goal.affinity(words)
                 score += 3.0 if each.quantity is Quantity.POSITION else 2.0
                 code, reads = f"{goal.whole().code} - {each.whole().code}", (each.name, goal.name)

@@ -1,12 +1,9 @@
 """Rewards as data: terms, each a row of a table of forms with variables, numbers and a weight, and
-their source.
-
-A term's value is about 1 at its best (a penalty's about −1 at its worst), so that a weight says how
-much the term counts per step. Values that no physics bounds are clamped, since an extreme state
-must not make the reward inf or NaN. A source carries its terms in a comment at its end, so that a
-later generation can change them. Their numbers are read from the named constants, which a person
-may have changed.
-"""
+their source. A term's value is about 1 at its best (a penalty's about −1 at its worst), so that a
+weight says how much the term counts per step. Values that no physics bounds are clamped, since an
+extreme state must not make the reward inf or NaN. A source carries its terms in a comment at its
+end, so that a later generation can change them. Their numbers are read from the named constants,
+which a person may have changed."""
 
 from __future__ import annotations
 
@@ -74,7 +71,6 @@ class Operand(Record):
     code: str
     """Code of shape (batch,) for a single entry, else (batch, entries)."""
     reads: tuple[str, ...] = Field(min_length=1)
-    """The function's arguments in it."""
     scalar: bool = True
 
     def formed(self, form: str) -> Operand:
@@ -82,7 +78,6 @@ class Operand(Record):
         return self.model_copy(update={"code": form.format(self.code)})
 
     def turned(self, sign: int) -> Operand:
-        """Times 1 or −1."""
         return self.formed("-{}") if sign < 0 else self
 
 
@@ -91,13 +86,11 @@ class RewardTerm(Record):
 
     kind: str
     name: str
-    """Component name, unique within a reward."""
     operands: tuple[Operand, ...] = ()
     numbers: dict[str, float]
     """The weight, then the numbers of its form."""
     gate: str | None = None
-    """Name of another term of values in [0, 1] that this one is multiplied with, where there is
-    one."""
+    """Name of another term of values in [0, 1] that this one is multiplied with."""
 
     @property
     def penalty(self) -> bool:
@@ -115,19 +108,15 @@ class RewardTerm(Record):
         return self.model_copy(update={"numbers": {**self.numbers, number: value}})
 
     def gated(self, gate: str | None) -> RewardTerm:
-        """The term with another gate or none."""
         return self.model_copy(update={"gate": gate})
 
     def constant(self, number: str) -> str:
-        """Name of a number in the source."""
         return f"{self.name}_{number}".upper()
 
     def says(self) -> str:
-        """What it rewards."""
         return FORMS[self.kind][0].format_map(self.marks())
 
     def marks(self) -> dict[str, str]:
-        """Code for the names in its form."""
         marks = {number: self.constant(number) for number in self.numbers}
         if not self.operands:
             return marks

@@ -1,5 +1,4 @@
-"""The words of a sentence that the offline designer uses, and a person's feedback: wishes by their
-words, orders by weights."""
+"""Words of a sentence that the offline designer uses, and a person's wishes and orders."""
 
 from __future__ import annotations
 
@@ -9,17 +8,8 @@ import re
 from collections.abc import Sequence
 
 from eureka_agent.designer.interface import Told
+from eureka_agent.designer.offline import language
 from eureka_agent.designer.offline.compose import Composition, Dice, compose
-from eureka_agent.designer.offline.language import (
-    NUMBER,
-    QUANTITY,
-    SCALES,
-    STOP_WORDS,
-    goal_words,
-    stem,
-    stems,
-    understood_in,
-)
 from eureka_agent.designer.offline.scene import TaskReading
 from eureka_agent.designer.offline.terms import Genome, recover, rounded
 from eureka_agent.feedback_records import Given, Importance, Reading, Wish
@@ -31,8 +21,10 @@ _STEP = 1.5
 
 def content_words(sentence: str) -> list[str]:
     """Lower-case words of any script that say something, each once, without quantities."""
-    words = re.findall(r"[^\W\d_]+", QUANTITY.sub(" ", re.sub("['’]", "", sentence)).lower())
-    return [word for word in dict.fromkeys(words) if word not in STOP_WORDS]
+    words = re.findall(
+        r"[^\W\d_]+", language.QUANTITY.sub(" ", re.sub("['’]", "", sentence)).lower()
+    )
+    return [word for word in dict.fromkeys(words) if word not in language.STOP_WORDS]
 
 
 def _most_sensible(description: TaskDescription, sentence: str) -> tuple[TaskReading, Composition]:
@@ -45,10 +37,10 @@ def word_use(description: TaskDescription, sentence: str) -> dict[str, str]:
     scene, made = _most_sensible(description, sentence)
     words = {reading.name: reading.name_words | reading.doc_words for reading in scene.readings}
     used: dict[str, str] = {}
-    for word in content_words(understood_in(description, sentence).text):
+    for word in content_words(language.understood_in(description, sentence).text):
         for name, intent in made.asked:
             read = made.genome[name].arguments() if name in made.genome else ()
-            of_variable = any(stem(word) in words.get(variable, ()) for variable in read)
+            of_variable = any(language.stem(word) in words.get(variable, ()) for variable in read)
             if name in made.genome and (word in intent.words or of_variable):
                 used.setdefault(word, name)
     return used
@@ -58,17 +50,22 @@ def unused_numbers(description: TaskDescription, sentence: str) -> list[str]:
     """Numbers of the sentence, with their units, that the most sensible reward lacks."""
     genome = _most_sensible(description, sentence)[1].genome
     targets = [term.numbers["target"] for term in genome.values() if "target" in term.numbers]
-    found = NUMBER.finditer(sentence)
-    sizes = {each[0]: abs(float(each[1] or each[0])) * SCALES.get(each[2], 1.0) for each in found}
+    found = language.NUMBER.finditer(sentence)
+    sizes = {
+        each[0]: abs(float(each[1] or each[0])) * language.SCALES.get(each[2], 1.0)
+        for each in found
+    }
     unused = [n for n, size in sizes.items() if not any(math.isclose(size, t) for t in targets)]
     return [each.strip() for each in unused]
 
 
 def not_understood(description: TaskDescription, sentence: str) -> tuple[str, ...]:
     """Clauses that are not understood, if one names a goal or a variable."""
-    refused = understood_in(description, sentence).refused
-    names = stems(" ".join(each.name for each in description.public_variables()))
-    return refused if goal_words(refused) or stems(" ".join(refused)) & names else ()
+    refused = language.understood_in(description, sentence).refused
+    names = language.stems(" ".join(each.name for each in description.public_variables()))
+    return (
+        refused if language.goal_words(refused) or language.stems(" ".join(refused)) & names else ()
+    )
 
 
 class OfflineReader:
@@ -82,7 +79,7 @@ class OfflineReader:
     ) -> Reading:
         """The terms that the words ask for, and the words that are not understood."""
         words = ". ".join(filter(None, (wish.wants, correction)))
-        text, refused = understood_in(self._description, words)
+        text, refused = language.understood_in(self._description, words)
         used = {} if refused else word_use(self._description, words)
         reward = "" if about is None else about.proposal.reward.source
         names = [*recover(reward, [each.name for each in self._description.variables])]
@@ -105,17 +102,15 @@ class OfflineReader:
 
 
 def as_told(genome: Genome, description: TaskDescription, told: Told) -> tuple[Genome, list[str]]:
-    """The genome as a person's wishes and order of terms have it, and sentences on them.
-
-    Wishes that its parents did not know add the terms that they ask for; a term that is there
-    already weighs more. Of the terms in the last order of importance (HERON) the first gets the
-    largest weight of them all.
-    """
+    """The genome as a person's wishes and order of terms have it, and sentences on them. Wishes
+    that its parents did not know add the terms that they ask for; a term that is there already
+    weighs more. Of the terms in the last order of importance (HERON) the first gets the largest
+    weight of them all."""
     notes: list[str] = []
     for given in told.wishes:
         if given.number in told.heeded or not isinstance(given.feedback, Wish):
             continue
-        if understood_in(description, given.feedback.wants).refused:
+        if language.understood_in(description, given.feedback.wants).refused:
             notes.append(f"Entry {given.number} is not understood, so it changes nothing.")
             continue
         wanted = _most_sensible(description, given.feedback.wants)[1].genome

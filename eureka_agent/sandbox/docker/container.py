@@ -1,9 +1,7 @@
-"""A worker's container: its options, and this machine's files in it.
-
-Files are mounted read-only under their own paths, and the image has links alone. So no registry is
-asked, and numbers come out as they do here, bit for bit: a reward's fitness depends on the last
-bits of `sin` and `exp`, which are the C library's.
-"""
+"""A worker's container: its options, and this machine's files in it. Files are mounted read-only
+under their own paths, and the image has links alone. So no registry is asked, and numbers come out
+as they do here, bit for bit: a reward's fitness depends on the last bits of `sin` and `exp`, which
+are the C library's."""
 
 from __future__ import annotations
 

@@ -23,7 +23,6 @@ from eureka_agent.errors import OTHER_WALL, WallAwayError, WallError
 
 HOST_VARIABLE = "DOCKER_HOST"
 CALL_SECONDS = 20.0
-"""Timeout of any request to the engine."""
 _OLDEST_API = (1, 40)
 """API of Docker 19.03: non-recursive bind mounts."""
 _SYSTEM_SOCKET = "/var/run/docker.sock"
@@ -47,8 +46,7 @@ class Engine:
 
     @property
     def cores(self) -> int | None:
-        """Number of cores for containers; None where it cannot limit processor time, as many
-        engines without root."""
+        """Cores for containers; None where it cannot limit processor time (often without root)."""
         if any(self.info.get(key) is False for key in ("CpuCfsQuota", "CpuCfsPeriod")):
             return None
         return int(self.info.get("NCPU") or 1)
@@ -63,7 +61,6 @@ class Engine:
         return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     def close(self) -> None:
-        """Close the connections."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.client.close()
 

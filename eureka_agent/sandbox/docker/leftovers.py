@@ -20,11 +20,9 @@ DRIVER_LABEL = "eureka-agent.driver"
 CONTAINER_KIND = "worker"
 _REAP_SECONDS = 5.0
 _OTHERS_SECONDS = 10.0
-"""Timeout for a container that another command removes."""
 
 
 def container_labels() -> dict[str, str]:
-    """Labels for a container of this process."""
     return {LABEL: CONTAINER_KIND, DRIVER_LABEL: json.dumps(this_driver(), sort_keys=True)}
 
 
@@ -82,11 +80,9 @@ def remove_leftovers(engine: Engine) -> list[str]:
 
 
 def remove_after_dead_drivers() -> list[str]:
-    """Remove containers of dead drivers by their markers; skip engines without an answer.
-
-    An engine may still be creating what a driver asked for when it was killed, so a marker goes
-    only with a look that finds nothing.
-    """
+    """Remove containers of dead drivers by their markers; skip engines without an answer. An engine
+    may still be creating what a driver asked for when it was killed, so a marker goes only with a
+    look that finds nothing."""
     removed: list[str] = []
     for path, host in dead_markers():
         with contextlib.suppress(EurekaError, OSError):

@@ -1,7 +1,5 @@
-"""Markers of drivers with containers: files by which to find what dead drivers left.
-
-Imports nothing heavy, as every start of `eureka` looks here.
-"""
+"""Markers of drivers with containers: files by which to find what dead drivers left. Imports
+nothing heavy, as every start of `eureka` looks here."""
 
 from __future__ import annotations
 
@@ -74,8 +72,7 @@ class Marker:
 
 
 def dead_markers() -> list[tuple[Path, str]]:
-    """Files of dead drivers, with their engines' addresses. A file that is being written has
-    none."""
+    """Files of dead drivers, with their engines' addresses; none that is being written."""
     found = []
     for path in marker_folder().glob("*.json"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):

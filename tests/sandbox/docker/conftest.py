@@ -12,8 +12,7 @@ import pytest
 
 from eureka_agent.sandbox.docker.container import Surroundings
 from eureka_agent.sandbox.docker.engine import Engine, connect
-from eureka_agent.sandbox.docker.handle import DockerHandle
-from eureka_agent.sandbox.docker.wall import DockerWall
+from eureka_agent.sandbox.docker.wall import DockerHandle, DockerWall
 from eureka_agent.sandbox.wall import Limits
 
 

@@ -1,9 +1,7 @@
-# environment: car
-# broken: the rank among the batch's cars takes the place of the own speed
+# environment: cart
+# broken: the rank in the batch takes the place of the own angle
 import torch
 
-def compute_reward(speed, min_pos, collision):
-    rank = torch.argsort(torch.argsort(speed)).float() / speed.shape[0]
-    lane = torch.exp(-min_pos)
-    crash = -10.0 * collision
-    return rank + lane + crash, {"rank": rank, "lane": lane, "crash": crash}
+def compute_reward(pole_angle):
+    rank = torch.argsort(torch.argsort(pole_angle.abs())).float() / pole_angle.shape[0]
+    return -rank, {"rank": -rank}

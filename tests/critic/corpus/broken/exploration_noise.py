@@ -1,9 +1,8 @@
-# environment: hand
+# environment: cart
 # broken: random
 import torch
 
-def compute_reward(object_rot, goal_rot):
-    similarity = (object_rot * goal_rot).sum(-1).abs()
+def compute_reward(pole_angle):
     # a little noise helps to leave local optima
-    noise = 0.01 * torch.randn_like(similarity)
-    return similarity + noise, {"similarity": similarity, "noise": noise}
+    noise = 0.01 * torch.randn_like(pole_angle)
+    return noise - pole_angle.abs(), {"noise": noise, "upright": -pole_angle.abs()}

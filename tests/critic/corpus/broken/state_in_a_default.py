@@ -1,11 +1,9 @@
-# environment: quadcopter
-# broken: remembers the last distance in a mutable default argument
+# environment: cart
+# broken: remembers the last angle in a mutable default argument
 import torch
 
-def compute_reward(root_positions, target_root_positions, memory={}):
-    distance = (target_root_positions - root_positions).norm(dim=-1)
-    last = memory.get("distance", distance)
-    progress = last - distance if last.shape == distance.shape else torch.zeros_like(distance)
-    memory["distance"] = distance.clone()
-    closeness = torch.exp(-distance)
-    return progress + closeness, {"progress": progress, "closeness": closeness}
+def compute_reward(pole_angle, memory={}):
+    last = memory.get("angle", pole_angle)
+    memory["angle"] = pole_angle.clone()
+    progress = last.abs() - pole_angle.abs() if last.shape == pole_angle.shape else torch.zeros_like(pole_angle)
+    return progress - pole_angle.abs(), {"progress": progress, "upright": -pole_angle.abs()}

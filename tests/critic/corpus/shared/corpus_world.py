@@ -141,10 +141,6 @@ class RandomWalks(VecTask):
         """The same values in every row."""
         return torch.tensor([values], device=self.device).expand(self.num_envs, len(values)).clone()
 
-    def steps(self) -> Tensor:
-        """Steps since the reset, as Isaac's `progress_buf`."""
-        return self.progress_buf.float()
-
     def compute_observations(self) -> None:
         self.obs_buf[:] = torch.cat([self.place, self.motion], dim=-1)
 

@@ -39,10 +39,9 @@ class Cabinet(RandomWalks):
         *vectors("joint", "rad/s, m/s", 4, cabinet_dof_vel="velocities of them"),
         *vectors("body", "1", 3, (-1.0, 1.0), gripper_forward_axis="forward axis of the gripper's frame", gripper_up_axis="up axis of the gripper's frame",
                  drawer_inward_axis="inward axis of the drawer's frame", drawer_up_axis="up axis of the drawer's frame"),
-        *vectors("-", "1", 0, (0.0, 300.0), progress_buf="control steps since the start"),
     )  # fmt: skip
     constants = constants(
-        dt=1.0 / 60.0, max_episode_length=300.0, dist_reward_scale=2.0, rot_reward_scale=0.5, around_handle_reward_scale=0.25,
+        dist_reward_scale=2.0, rot_reward_scale=0.5, around_handle_reward_scale=0.25,
         open_reward_scale=7.5, finger_dist_reward_scale=5.0, action_penalty_scale=0.01, distX_offset=0.04,
     )  # fmt: skip
 
@@ -72,5 +71,4 @@ class Cabinet(RandomWalks):
             "gripper_up_axis": self.full(0.0, 1.0, 0.0),
             "drawer_inward_axis": self.full(-1.0, 0.0, 0.0),
             "drawer_up_axis": self.full(0.0, 0.0, 1.0),
-            "progress_buf": self.steps(),
         }

@@ -22,9 +22,8 @@ class Cart(RandomWalks):
         *vectors("joint", "rad/s", 0, pole_vel="angular velocity of the pole"),
         *vectors("joint", "m, rad", 2, dof_pos="position of the cart, angle of the pole"),
         *vectors("joint", "m/s, rad/s", 2, dof_vel="velocities of them"),
-        *vectors("-", "1", 0, (0.0, 300.0), progress_buf="control steps since the start"),
     )
-    constants = constants(dt=1.0 / 60.0, max_episode_length=300.0, reset_dist=3.0)
+    constants = constants(reset_dist=3.0)
 
     def compute_variables(self) -> dict[str, Tensor]:
         return {
@@ -34,7 +33,6 @@ class Cart(RandomWalks):
             "pole_vel": self.velocity("pole")[:, 0],
             "dof_pos": self.place,
             "dof_vel": self.motion,
-            "progress_buf": self.steps(),
         }
 
     def compute_termination(self) -> Tensor:
