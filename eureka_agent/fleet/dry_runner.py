@@ -123,11 +123,9 @@ class DryRunner:
         is_whole = len(answer.returns) == (0 if answer.reason else len(episodes)) and all(
             value is None or math.isfinite(value) for value in sums
         )
-        return (
-            answer
-            if is_whole
-            else events.TransitionsScored(job=job, reason="its worker sent an invalid answer")
-        )
+        if is_whole:
+            return answer
+        return events.TransitionsScored(job=job, reason="its worker sent an invalid answer")
 
     async def credits(
         self, rewards: Sequence[RewardSpecification], episodes: Mapping[str, Path]

@@ -64,12 +64,11 @@ class Trainings:
         environment's own code fails, as it would in all other trainings, GpuLostError where GPUs
         keep failing. A cancelled call frees its slot."""
         number = next(self._order)
+        more = {"rungs": rungs, "curriculum": curriculum}
         job = jobs.TrainingJob(
             name,
             self._population,
-            Train(
-                job=f"{number}:{name}", reward=reward, seed=seed, rungs=rungs, curriculum=curriculum
-            ),
+            Train(job=f"{number}:{name}", reward=reward, seed=seed, **more),
             asyncio.get_running_loop().create_future(),
             (priority, number),
             self._snapshots,
@@ -128,11 +127,8 @@ class Trainings:
         elif not isinstance(error, WorkerLostError):
             if job.retries >= _MAX_RETRIES:
                 text = f"its worker died twice; the last time: {error.message}"
-                job.resolve(
-                    jobs.TrainingResult(
-                        None, tuple(job.points), {}, "worker-died", text, job.retries
-                    )
-                )
+                failure = "worker-died", text, job.retries
+                job.resolve(jobs.TrainingResult(None, tuple(job.points), {}, *failure))
                 return
             job.retries += 1
         self._on_retry(job.name, error.message.splitlines()[0])
@@ -184,7 +180,7 @@ class Fleet:
         the `cluster`, if there is one."""
         self._wall = wall
         self._scratch = scratch
-        self._dispatcher = Dispatcher(
+        self.dispatcher = Dispatcher(
             wall if cluster is None else cluster.wall,
             scratch / "trainings",
             limits or shared_limits(workers),
@@ -198,7 +194,7 @@ class Fleet:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.close()
+        await self.dispatcher.close()
 
     @asynccontextmanager
     async def trainings(
@@ -214,15 +210,9 @@ class Fleet:
         None: nothing is saved. Each observer gets a job's name: `on_progress` with new points of
         its curve, `on_retry` with the reason of its worker's death, `on_resume` with the points
         before its saved state. `share`: its share of the fleet, by default an equal one."""
+        observers = on_progress, on_retry, on_resume
         trainings = Trainings(
-            self._dispatcher,
-            self._order,
-            population,
-            snapshots,
-            on_progress,
-            on_retry,
-            on_resume,
-            share or jobs.Share(),
+            self.dispatcher, self._order, population, snapshots, *observers, share or jobs.Share()
         )
         try:
             yield trainings
@@ -249,17 +239,6 @@ class Fleet:
         finally:
             await maker.close()
 
-    def dispatch(self) -> None:
-        self._dispatcher.dispatch()
-
-    @property
-    def under_way(self) -> int:
-        return self._dispatcher.under_way
-
-    async def close(self) -> None:
-        """End all workers. Callers that wait get a CancelledError."""
-        await self._dispatcher.close()
-
 
 class Machine:
     """Workers shared by searches: a fleet for each device, a dry runner for each problem."""
@@ -282,7 +261,7 @@ class Machine:
 
     async def __aexit__(self, *_: object) -> None:
         for fleet in self._fleets.values():
-            await fleet.close()
+            await fleet.dispatcher.close()
 
     def workers(self, hardware: Hardware) -> int:
         if self.cluster is not None:
@@ -312,8 +291,8 @@ class Machine:
 
     def dispatch(self) -> None:
         for fleet in self._fleets.values():
-            fleet.dispatch()
+            fleet.dispatcher.dispatch()
 
     @property
     def under_way(self) -> int:
-        return sum(fleet.under_way for fleet in self._fleets.values())
+        return sum(fleet.dispatcher.under_way for fleet in self._fleets.values())

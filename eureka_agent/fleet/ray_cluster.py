@@ -39,15 +39,11 @@ class RayHandle:
             Path(name): Path(place) for name, place in started.places.items()
         }
         self._is_lost = is_lost
-        self._returncode: int | None = None
+        self.returncode: int | None = None
         self._words = ""
         self.killed = False
         self.killing = asyncio.Lock()
         self._ended = asyncio.create_task(self._watch())
-
-    @property
-    def returncode(self) -> int | None:
-        return self._returncode
 
     async def write(self, data: bytes) -> None:
         """Raises ConnectionError for a worker that is gone."""
@@ -60,8 +56,8 @@ class RayHandle:
 
     async def wait(self) -> int:
         await asyncio.shield(self._ended)
-        assert self._returncode is not None
-        return self._returncode
+        assert self.returncode is not None
+        return self.returncode
 
     def last_words(self) -> str:
         return self._words
@@ -71,7 +67,7 @@ class RayHandle:
             async with asyncio.timeout(KILL_S):
                 await self._unless_lost(self.actor.kill.remote(), None)
                 await asyncio.shield(self._ended)
-        if self._returncode is None:
+        if self.returncode is None:
             self._lose()
         self._ended.cancel()
 
@@ -80,10 +76,10 @@ class RayHandle:
         if ended is None:
             self._lose()
         else:
-            self._returncode, self._words = ended.returncode, ended.last_words
+            self.returncode, self._words = ended.returncode, ended.last_words
 
     def _lose(self) -> None:
-        self._returncode = LOST
+        self.returncode = LOST
         self._words = f"the node {self.node!r} does not answer any more"
 
     async def _unless_lost(self, reply: Awaitable[Any], otherwise: Any) -> Any:
@@ -125,16 +121,8 @@ class RayWall:
             raise NoRoomError(
                 f"the cluster has room for no more than {plural(places, 'worker')} now"
             )
-        actor = (
-            self._ray.remote(Host)
-            .options(
-                num_cpus=1,
-                num_gpus=int(kind == "cuda"),
-                max_restarts=0,
-                scheduling_strategy="SPREAD",
-            )
-            .remote()
-        )
+        needs = {"num_cpus": 1, "num_gpus": int(kind == "cuda"), "max_restarts": 0}
+        actor = self._ray.remote(Host).options(scheduling_strategy="SPREAD", **needs).remote()
         self._running += 1
         try:
             starting = asyncio.ensure_future(

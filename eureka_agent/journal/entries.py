@@ -1,8 +1,6 @@
-"""The journal's entries: decisions and events of a run, each a record of its own kind.
-
-An entry is stored before anything acts on it. The run's state (`eureka_agent.journal.state`) and
-all views follow from the entries alone. A kind that changes its meaning gets a new `version`.
-"""
+"""The journal's entries: decisions and events of a run, each a record of its own kind. An entry is
+stored before anything acts on it. The run's state (`eureka_agent.journal.state`) and all views
+follow from the entries alone. A kind that changes its meaning gets a new `version`."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from eureka_agent.journal import entries, progress
@@ -146,9 +146,8 @@ class UnderWay:
             case progress.TrainingRetried() as entry:
                 if (training := self.running.pop(entry.job, None)) is not None:
                     # from its first step, without its curve
-                    self.queued[entry.job] = TrainingUnderWay(
-                        training.job, training.label, training.kind, training.role
-                    )
+                    anew = replace(training, env_steps=0, fitness=None, history=History())
+                    self.queued[entry.job] = anew
                 self.notices.append(Notice(text=entry.line(state), level="warning"))
             case progress.TrainingEnded() as entry:
                 self.running.pop(entry.job, None)

@@ -1,9 +1,6 @@
 """A document as blocks, which a terminal (`report/terminal.py`), Markdown (`report/markdown.py`)
-and HTML (`report/html/document.py`) show alike.
-
-Text may come from models, persons and environments: the three escape it. Parts of it in backticks
-are shown as code.
-"""
+and HTML (`report/html/document.py`) show alike. Text may come from models, persons and
+environments: the three escape it. Parts of it in backticks are shown as code."""
 
 from __future__ import annotations
 

@@ -101,11 +101,9 @@ class Belief:
 
 
 def belief_in_best(report: RunReport) -> Belief | None:
-    """Beliefs about the run's best reward; None where it is not one of several finalists.
-
-    Every trained reward counts with all its trainings, in the search and at the end: a winner's
-    luck in the search is weighed with the bad luck of the others.
-    """
+    """Beliefs about the run's best reward; None where it is not one of several finalists. Every
+    trained reward counts with all its trainings, in the search and at the end: a winner's luck in
+    the search is weighed with the bad luck of the others."""
     known = report.scores_and_posterior
     if known is None:
         return None
@@ -131,9 +129,7 @@ def belief_in_best(report: RunReport) -> Belief | None:
 
 def lead_of_best(report: RunReport, baseline: Score) -> ScoreComparison | None:
     """The best reward's mean less a baseline's, with a 95 % interval; None for too few seeds.
-
-    Welch's, where only one reward was trained; `lead` where the best one is one of several.
-    """
+    Welch's, where only one reward was trained; `lead` where the best one is one of several."""
     score, known = report.best_score, report.scores_and_posterior
     values = known_fitness(baseline)
     if score is None or known is None or len(known[0]) < 2:
@@ -147,14 +143,11 @@ def lead_of_best(report: RunReport, baseline: Score) -> ScoreComparison | None:
 
 def lead(found: Posterior, place: int, baseline: Sequence[float]) -> ScoreComparison:
     """The mean of a reward less a baseline's, with a 95 % interval; the baseline from its scores
-    alone, at least two.
-
-    The best of several rewards was chosen by its scores, and its finals ended when they told
-    enough, of which Welch's interval takes no account. A posterior does not depend on when one
-    stops, where it weighs all that the decisions saw (Gelman et al., Bayesian Data Analysis,
-    chapter 8): here all trainings of all rewards. On the stored tables it is narrower than Welch's
-    and holds as often (`benchmarks/certainty.py`).
-    """
+    alone, at least two. The best of several rewards was chosen by its scores, and its finals ended
+    when they told enough, of which Welch's interval takes no account. A posterior does not depend
+    on when one stops, where it weighs all that the decisions saw (Gelman et al., Bayesian Data
+    Analysis, chapter 8): here all trainings of all rewards. On the stored tables it is narrower
+    than Welch's and holds as often (`benchmarks/certainty.py`)."""
     import numpy as np
 
     random = np.random.default_rng(0)

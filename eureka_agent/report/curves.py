@@ -76,11 +76,8 @@ TRAINING_FIELDS = (
 
 def write_event_file(path: Path, points: Sequence[CurvePoint]) -> None:
     """Write an event file, whose name must begin with `FILE_PREFIX`; a scalar's step is its env
-    steps.
-
-    Tags: `fitness`, `episode_length`, `reward`, `component/<name>`, `ended_by/<cause>`,
-    `training/<field>`. Unknown values are left out.
-    """
+    steps. Tags: `fitness`, `episode_length`, `reward`, `component/<name>`, `ended_by/<cause>`,
+    `training/<field>`. Unknown values are left out."""
     # slow to import: 0.2 s
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary

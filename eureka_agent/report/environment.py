@@ -118,13 +118,8 @@ def _channels(channels: Iterable[ChannelSpec]) -> Iterable[tuple[str, str, str]]
     for channel in channels:
         after = first + max(1, len(channel.entries))
         numbers = f"[{first}]" if after == first + 1 else f"[{first}:{after}]"
-        parts = [
-            f"{numbers} {', '.join(channel.entries)}".strip(),
-            channel.unit if channel.unit != "1" else "",
-            channel.frame if channel.frame != "-" else "",
-            f"{channel.range[0]:.5g} … {channel.range[1]:.5g}" if channel.range else "",
-        ]
-        yield channel.name, "   ".join(filter(None, parts)), channel.doc
+        entries = f"{numbers} {', '.join(channel.entries)}".strip()
+        yield channel.name, _facts(entries, channel), channel.doc
         first = after
 
 
@@ -139,16 +134,17 @@ def _turns(description: TaskDescription) -> bool:
 def _kind(variable: VariableSpec, measured: Measurements | None) -> str:
     sizes = ", ".join(["batch", *map(str, variable.shape)])
     shape = f"({sizes})" if variable.shape else "(batch,)"
-    parts = [
-        shape,
-        variable.unit if variable.unit != "1" else "",
-        variable.frame if variable.frame != "-" else "",
-    ]
-    if variable.range is not None:
-        parts.append(f"{variable.range[0]:.5g} … {variable.range[1]:.5g}")
+    facts = _facts(shape, variable)
     if measured is not None and variable.name in measured.starts:
-        parts.append(f"start {column_ranges_text(measured.starts[variable.name])}")
-    return "   ".join(part for part in parts if part)
+        facts += f"   start {column_ranges_text(measured.starts[variable.name])}"
+    return facts
+
+
+def _facts(first: str, of: VariableSpec | ChannelSpec) -> str:
+    """What comes first, then unit, frame and range where they say something."""
+    limits = f"{of.range[0]:.5g} … {of.range[1]:.5g}" if of.range else ""
+    unit, frame = "" if of.unit == "1" else of.unit, "" if of.frame == "-" else of.frame
+    return "   ".join(filter(None, (first, unit, frame, limits)))
 
 
 def _actions(description: TaskDescription) -> str:

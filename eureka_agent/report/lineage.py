@@ -18,11 +18,9 @@ LONGEST_REMARK = 60
 def lineage(
     attempts: Sequence[Attempt], best: str = "", unit_note: str = "", most: int = MOST_NODES
 ) -> tuple[str, int]:
-    """A line for each attempt below its first parent, and the number of attempts left out.
-
-    Shown are the best one with its ancestors, then the others by rank, each with its ancestors,
-    then those without a fitness.
-    """
+    """A line for each attempt below its first parent, and the number of attempts left out. Shown
+    are the best one with its ancestors, then the others by rank, each with its ancestors, then
+    those without a fitness."""
     parents = _parents(attempts)
     chosen: dict[str, None] = {}
     for name in (*([best] if best in parents else []), *(a.id for a in ranked(attempts)), *parents):

@@ -28,10 +28,8 @@ SHORT_INTERVAL_S = 10.0
 
 
 class LiveView:
-    """The live view, an observer of entries, drawn at each tick.
-
-    The picture of a finished run is removed; that of a stopped or failed run stays.
-    """
+    """The live view, an observer of entries, drawn at each tick. The picture of a finished run is
+    removed; that of a stopped or failed run stays."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._watched = Watched(clock)

@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from eureka_agent.markup import Markup, code, escaped, fenced, quoted, table
-from eureka_agent.report.blocks import (
-    Block,
-    Document,
-    DrawingBlock,
-    Facts,
-    Folded,
-    Grid,
-    Items,
-    Quote,
-    Section,
-    Source,
-    Words,
-)
+from eureka_agent.report import blocks
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.sections import run_document
 
@@ -25,27 +13,27 @@ def markdown(report: RunReport) -> str:
     return document_markdown(run_document(report))
 
 
-def document_markdown(document: Document) -> str:
+def document_markdown(document: blocks.Document) -> str:
     """A document as a file."""
     head = " ".join(_words(each.text) for each in document.head)
     parts = [f"# {escaped(document.title)}", head, *map(_section, document.sections)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
-def _section(section: Section) -> str:
+def _section(section: blocks.Section) -> str:
     body = "\n\n".join(filter(None, map(_block, section.blocks)))
     return f"## {section.title}\n\n{body}" if body else ""
 
 
-def _block(block: Block) -> str:
+def _block(block: blocks.Block) -> str:
     match block:
-        case Words():
+        case blocks.Words():
             return f"**{_words(block.text)}**" if block.style == "strong" else _words(block.text)
-        case Facts():
+        case blocks.Facts():
             return "\n".join(f"- **{name}**: {_words(text)}" for name, text in block.rows.items())
-        case Grid(rows=[]) | DrawingBlock() | Folded():
+        case blocks.Grid(rows=[]) | blocks.DrawingBlock() | blocks.Folded():
             return ""
-        case Grid():
+        case blocks.Grid():
             rows = [
                 [Markup(f"**{escaped(row[0])}**"), *row[1:]]
                 if block.best and block.id_of(place) == block.best
@@ -53,12 +41,12 @@ def _block(block: Block) -> str:
                 for place, row in enumerate(block.rows)
             ]
             return table(" | ".join(map(escaped, block.titles)), rows)
-        case Source():
+        case blocks.Source():
             return fenced(block.text, block.language)
-        case Quote():
+        case blocks.Quote():
             title = f"{escaped(block.title)}:\n\n" if block.title else ""
             return f"{title}{quoted(block.text)}"
-        case Items():
+        case blocks.Items():
             return "\n".join(f"- {_words(line)}" for line in block.lines)
 
 

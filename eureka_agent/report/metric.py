@@ -47,8 +47,5 @@ def metric_sentence(description: TaskDescription, fitness_origin: str) -> str:
 
 def same_words(one: str, other: str) -> bool:
     """True where two sentences differ in case, spaces and full stops alone."""
-    return _plain(one) == _plain(other)
-
-
-def _plain(sentence: str) -> str:
-    return " ".join(sentence.casefold().split()).rstrip(" .")
+    ours, theirs = (" ".join(each.casefold().split()).rstrip(" .") for each in (one, other))
+    return ours == theirs

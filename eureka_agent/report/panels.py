@@ -37,27 +37,15 @@ def search_panel(state: RunState, now: float, height: int) -> RenderableType:
     # tables have a heading and titles
     wanted = [len(rows) + 2 if rows else 0 for rows in (trainings, board)]
     parts = [*_header(state), *_budget(state, now), *_models(state, now)]  # a line each
-    given = share_rows(height - len(parts) - len(notices), wanted, [5, 5])
-    if given[0] > 2:
-        parts += _trainings(state, trainings, given[0] - 2)
-    if given[1] > 2:
-        parts += _leaderboard(board, given[1] - 2)
+    room = max(0, height - len(parts) - len(notices))
+    # half of it for each table, and what the other leaves; the first has at least five lines
+    first = min(wanted[0], room, max(5, room - wanted[1], room - room // 2))
+    second = min(wanted[1], room - first)
+    if first > 2:
+        parts += _trainings(state, trainings, first - 2)
+    if second > 2:
+        parts += _leaderboard(board, second - 2)
     return Group(*parts, *notices)
-
-
-def share_rows(available: int, wanted: Sequence[int], least: Sequence[int]) -> list[int]:
-    """Distribute rows: first each section's least, in order, then one by one."""
-    given: list[int] = []
-    for want, minimum in zip(wanted, least, strict=True):
-        share = min(want, minimum, max(0, available))
-        given.append(share)
-        available -= share
-    while available > 0 and any(share < want for share, want in zip(given, wanted, strict=True)):
-        for index, want in enumerate(wanted):
-            if available > 0 and given[index] < want:
-                given[index] += 1
-                available -= 1
-    return given
 
 
 def most_interesting(trainings: Iterable[TrainingUnderWay]) -> list[TrainingUnderWay]:

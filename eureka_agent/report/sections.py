@@ -10,21 +10,9 @@ from functools import partial
 
 from markupsafe import Markup
 
-from eureka_agent import wording
+from eureka_agent import attempt_words, wording
 from eureka_agent.archive.artefacts import BEST, VIDEO
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.attempt_words import (
-    discard_reason,
-    early_ends,
-    first_error,
-    fitness_per_seed,
-    fitness_words,
-    measure_of,
-    merit_words,
-    origin,
-    remark,
-    rung_reached,
-)
 from eureka_agent.designer.source_tools import difference
 from eureka_agent.invocation import command, executable
 from eureka_agent.llm.replay import REPLAY
@@ -43,12 +31,7 @@ from eureka_agent.report.blocks import (
     Source,
     Words,
 )
-from eureka_agent.report.html.charts import (
-    figure,
-    fitness_per_iteration,
-    learning_curves,
-    scores_with_error_bars,
-)
+from eureka_agent.report.html import charts
 from eureka_agent.report.html.source import difference_to_parent
 from eureka_agent.report.html.training_curves import final_curves, search_curves
 from eureka_agent.report.ledger import SUMMED_TIME, ledger_grid
@@ -163,14 +146,14 @@ def _scores(report: RunReport) -> list[Block]:
                 f"{score.name}{mark}",
                 wording.plus_minus(score.mean, score.std),
                 *([wording.number(score.human_normalized)] if normalized else []),
-                fitness_per_seed(score),
+                attempt_words.fitness_per_seed(score),
             ]
         )
 
     def chart() -> Markup:
         own, unit = report.of_own_reward, report.unit_note
-        drawn = scores_with_error_bars(report.scores, best, unit, own=own)
-        return figure(drawn, "Scores from fresh seeds, mean ± standard deviation")
+        drawn = charts.scores_with_error_bars(report.scores, best, unit, own=own)
+        return charts.figure(drawn, "Scores from fresh seeds, mean ± standard deviation")
 
     ids = ["" if each.name in BASELINES else each.name for each in report.scores]
     return [
@@ -243,16 +226,12 @@ def _training(report: RunReport) -> list[Block]:
             blocks += [Words(f"Its terms in the {training}; a share is one {part}.", "muted")]
             blocks += [Grid(("term", "share", "payment"), rows, numbers=("share",))]
         if diagnosis.findings:
-            blocks.append(Words(f"What the analyzer saw in its {training}:"))
-            blocks.append(
-                Items(
-                    [
-                        f"{each.code}: {each.message}"
-                        + (f" Try: {each.advice.rstrip('.')}." if each.advice else "")
-                        for each in diagnosis.findings
-                    ]
-                )
-            )
+            seen = [
+                f"{each.code}: {each.message}"
+                + (f" Try: {each.advice.rstrip('.')}." if each.advice else "")
+                for each in diagnosis.findings
+            ]
+            blocks += [Words(f"What the analyzer saw in its {training}:"), Items(seen)]
         else:
             blocks.append(Words(f"The analyzer found nothing wrong in its {training}."))
     if best.outcome is not None and best.outcome.evaluation_episodes:
@@ -268,9 +247,9 @@ def _making(report: RunReport, best: Attempt) -> str:
         return best.proposal.reasoning
     author = one_line(best.proposal.reward.author, LONGEST_REASON)
     who = "the offline designer" if author == "offline" else author
-    sentence = f"Attempt {best.id} ({origin(best.proposal)}), by {who}."
+    sentence = f"Attempt {best.id} ({attempt_words.origin(best.proposal)}), by {who}."
     if (parent := _parent(report, best)) is not None:
-        measure, before = measure_of([parent]), merit_words(parent)
+        measure, before = attempt_words.measure_of([parent]), attempt_words.merit_words(parent)
         change = difference(parent.proposal.reward.source, best.proposal.reward.source)
         sentence += f" Compared with {parent.id}, which had {measure} {before}: {change}."
     return sentence
@@ -291,7 +270,7 @@ def _episodes(report: RunReport, best: Attempt, training: str) -> str:
     outcome = best.outcome
     assert outcome is not None  # the caller has looked
     fitness = f"fitness {wording.plus_minus(outcome.fitness, outcome.fitness_std)}"
-    facts = [fitness if report.is_measured else "", early_ends(outcome)]
+    facts = [fitness if report.is_measured else "", attempt_words.early_ends(outcome)]
     if outcome.success_rate is not None:
         facts.append(f"{outcome.success_rate:.0%} solved the task")
     episodes = wording.plural(outcome.evaluation_episodes, "episode")
@@ -328,19 +307,19 @@ def run_charts(report: RunReport) -> dict[str, Markup]:
     """Figures of curves by name; those without data are empty."""
     unit, own = report.unit_note, report.of_own_reward
     baselines = [score for name in BASELINES if (score := report.score(name)) is not None]
-    finals = learning_curves(final_curves(report), unit) if report.finalists else None
+    finals = charts.learning_curves(final_curves(report), unit) if report.finalists else None
     shown = report.is_measured and not (own and finals)
-    by_iteration = None if own else fitness_per_iteration(report.attempts, baselines, unit)
+    by_iteration = None if own else charts.fitness_per_iteration(report.attempts, baselines, unit)
     if by_iteration is not None and len(by_iteration["x"]["values"]) == 1:
         by_iteration = None
     return {
-        "finals": figure(finals, "Final trainings, from fresh seeds", CURVES_NOTE),
-        "search": figure(
-            learning_curves(search_curves(report), unit) if shown else None,
+        "finals": charts.figure(finals, "Final trainings, from fresh seeds", CURVES_NOTE),
+        "search": charts.figure(
+            charts.learning_curves(search_curves(report), unit) if shown else None,
             "Best attempts in the search",
             CURVES_NOTE,
         ),
-        "iterations": figure(
+        "iterations": charts.figure(
             by_iteration,
             f"{report.measure.capitalize()} per iteration",
             ITERATIONS_NOTE if report.measure == "fitness" else "",
@@ -369,8 +348,10 @@ def _failures(report: RunReport) -> list[Block]:
     found: dict[str, list[str]] = {}
     for attempt in report.all_attempts:
         if attempt.stage is Stage.REJECTED:
-            code = first_error(attempt).partition(":")[0].partition(" ")[0] or "no code"
-            told = f"{attempt.id}: {discard_reason(attempt)}"
+            code = (
+                attempt_words.first_error(attempt).partition(":")[0].partition(" ")[0] or "no code"
+            )
+            told = f"{attempt.id}: {attempt_words.discard_reason(attempt)}"
             found.setdefault(f"thrown out by the critic: {code}", []).append(told)
         if attempt.stage is Stage.FAILED:
             found.setdefault(f"failed: {attempt.reason}", []).append(attempt.id)
@@ -426,10 +407,10 @@ def attempts_table(report: RunReport, most: int = MOST_ATTEMPTS) -> list[Block]:
             attempt.id,
             wording.words(attempt.proposal.operator.value),
             attempt.stage.value,
-            fitness_words(attempt, report.settings.env_steps),
+            attempt_words.fitness_words(attempt, report.settings.env_steps),
             str(len(attempt.fitness_per_seed) or ""),
             *([wording.number(counted_on.get(attempt.id))] if counted_on else []),
-            remark(attempt),
+            attempt_words.remark(attempt),
         ]
         for attempt in shown
     ]
@@ -459,7 +440,7 @@ def _attempts_note(report: RunReport) -> str:
             "A strength follows from comparisons (Bradley and Terry 1952): one more means preferred"
             " 73 times of 100."
         )
-    if any(map(rung_reached, report.attempts)):
+    if any(map(attempt_words.rung_reached, report.attempts)):
         note += " A fitness `at` a percentage is the score after that part of a training."
     return note
 

@@ -32,10 +32,8 @@ def common_scale(curves: Iterable[Sequence[float | None]], width: int) -> Scale 
 
 
 def sparkline(values: Sequence[float | None], width: int, *, scale: Scale | None = None) -> str:
-    """Curve of at most `width` blocks, with gaps for values that are None or not finite.
-
-    `scale`: covers the curve; default: its own. A constant curve has middle height.
-    """
+    """Curve of at most `width` blocks, with gaps for values that are None or not finite. `scale`:
+    covers the curve; default: its own. A constant curve has middle height."""
     points = resample(values, width)
     scale = scale or common_scale([points], width)
     if scale is None:

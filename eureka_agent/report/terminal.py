@@ -12,18 +12,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from eureka_agent.report.blocks import (
-    Block,
-    DrawingBlock,
-    Facts,
-    Folded,
-    Grid,
-    Items,
-    Quote,
-    Section,
-    Source,
-    Words,
-)
+from eureka_agent.report import blocks
 from eureka_agent.text import visible
 
 _UNBOUNDED = 10_000
@@ -31,10 +20,8 @@ _UNBOUNDED = 10_000
 
 class CleanConsole(Console):
     """A console that prints `[red]` and `[link=…]` as they are, and no foreign control character.
-
     Removed characters have no width, so a table's columns stay in line. Colours come from styles,
-    never from marks within a text.
-    """
+    never from marks within a text."""
 
     def __init__(self, **options: Any) -> None:
         """`options`: those of rich's console."""
@@ -73,18 +60,9 @@ def facts_grid(facts: Mapping[str, RenderableType], style: str = "bold") -> Tabl
     return table
 
 
-def panel(
-    body: RenderableType, title: str, border: str = "dim", subtitle: str | None = None
-) -> Panel:
-    """Panel with its titles on the left; they are not read as markup."""
-    return Panel(
-        body,
-        title=Text(title),
-        title_align="left",
-        border_style=border,
-        subtitle=subtitle,
-        subtitle_align="left",
-    )
+def panel(body: RenderableType, title: str, border: str = "dim") -> Panel:
+    """Panel with its title on the left, which is not read as markup."""
+    return Panel(body, title=Text(title), title_align="left", border_style=border)
 
 
 class PythonSource:
@@ -110,7 +88,7 @@ WIDE = 100
 _STYLES = {"": "", "muted": "dim", "strong": "bold", "warn": "yellow"}
 
 
-def render_sections(sections: Sequence[Section]) -> Iterator[RenderableType]:
+def render_sections(sections: Sequence[blocks.Section]) -> Iterator[RenderableType]:
     """The blocks of sections with an empty line after each; titles only where a terminal would not
     know what follows."""
     for section in sections:
@@ -120,32 +98,32 @@ def render_sections(sections: Sequence[Section]) -> Iterator[RenderableType]:
             yield Text()
 
 
-def render_block(block: Block) -> list[RenderableType]:
+def render_block(block: blocks.Block) -> list[RenderableType]:
     """A block; nothing for one that only a browser shows."""
     match block:
-        case Words():
+        case blocks.Words():
             return [Text(block.text.replace("`", ""), style=_STYLES[block.style])]
-        case Facts():
+        case blocks.Facts():
             texts = {
                 name: Text(text, style="bold" if name == block.strong else "")
                 for name, text in block.rows.items()
             }
             return [facts_grid(texts, "dim")]
-        case Grid():
+        case blocks.Grid():
             return [_Table(block)] if block.rows else []
-        case Source(language="python"):
+        case blocks.Source(language="python"):
             shown = PythonSource(block.text)
             return [panel(shown, block.title, "none") if block.title else shown]
-        case Source():
+        case blocks.Source():
             return [unbroken(block.text)]
-        case Quote():
+        case blocks.Quote():
             from rich.markdown import Markdown  # slow to import, and most tables quote nobody
 
             quoted = Markdown(block.text.strip(), hyperlinks=False)
             return [panel(quoted, block.title or "reasoning")]
-        case Items():
+        case blocks.Items():
             return [Text(f"- {line}".replace("`", "")) for line in block.lines]
-        case DrawingBlock() | Folded():
+        case blocks.DrawingBlock() | blocks.Folded():
             return []
 
 
@@ -157,7 +135,7 @@ def unbroken(text: str, style: str = "") -> Text:
 class _Table:
     """A table; a narrow terminal leaves its spare columns out."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: blocks.Grid) -> None:
         self._grid = grid
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:

@@ -11,14 +11,7 @@ from eureka_agent.analysis.coverage import EARLY_SHARE, MORE, what_could_help
 from eureka_agent.attempt_words import TIME_OUT
 from eureka_agent.invocation import command
 from eureka_agent.records import BASELINES, Attempt, RunStatus, Score, Stage
-from eureka_agent.report.comparison import (
-    FEWEST_SEEDS,
-    ScoreComparison,
-    belief_in_best,
-    compare_scores,
-    known_fitness,
-    lead_of_best,
-)
+from eureka_agent.report import comparison
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.settings import SearchSettings
 
@@ -82,7 +75,8 @@ def _on_baselines(report: RunReport) -> RunVerdict:
         interval = _interval(report, human, sparse)
         certainty = f"95 % interval of the difference (Welch): {interval}"
         if interval is None:
-            certainty = f"not sure, no interval: fewer than {FEWEST_SEEDS} seeds of one of them"
+            fewest = comparison.FEWEST_SEEDS
+            certainty = f"not sure, no interval: fewer than {fewest} seeds of one of them"
         elif not interval:
             certainty = "not sure: the scores differ too much from seed to seed"
     scores = [f"{each.name} {fitness_text(report, each.mean, each.std)}" for each in baselines]
@@ -201,25 +195,25 @@ def _early_ends(report: RunReport, name: str) -> list[str]:
     ]
 
 
-def _compared(report: RunReport, ours: Score, theirs: Score) -> ScoreComparison | None:
+def _compared(report: RunReport, ours: Score, theirs: Score) -> comparison.ScoreComparison | None:
     """The comparison of two rewards, of which the best one was chosen by its scores."""
     if ours.name in BASELINES:
-        return compare_scores(ours, theirs)
-    return lead_of_best(report, theirs)
+        return comparison.compare_scores(ours, theirs)
+    return comparison.lead_of_best(report, theirs)
 
 
 def _relation(report: RunReport, ours: Score, theirs: Score) -> str:
     """`better than`; for too few seeds only the comparison of the means."""
     if ours.mean is None or theirs.mean is None:
         return "not compared with"
-    comparison = _compared(report, ours, theirs)
-    if comparison is None:
+    compared = _compared(report, ours, theirs)
+    if compared is None:
         if ours.mean == theirs.mean:
             return "level with"
         return "higher than" if ours.mean > theirs.mean else "lower than"
-    if comparison.low == comparison.high == 0:
+    if compared.low == compared.high == 0:
         return "exactly as good as"
-    return comparison.relation
+    return compared.relation
 
 
 def _certainty(report: RunReport) -> str:
@@ -235,8 +229,8 @@ def _certainty(report: RunReport) -> str:
         return "not sure: it was not trained again from fresh seeds, so its fitness favours luck"
     parts = []
     baselines = [baseline for baseline in _baselines(report) if baseline.mean is not None]
-    fewest = min(len(known_fitness(each)) for each in (score, *baselines))
-    if fewest < FEWEST_SEEDS:
+    fewest = min(len(comparison.known_fitness(each)) for each in (score, *baselines))
+    if fewest < comparison.FEWEST_SEEDS:
         few = wording.plural(fewest, "seed is", "seeds are") + " too few"
         parts.append(f"not sure, no interval: {few}")
     intervals = {baseline.name: _interval(report, score, baseline) for baseline in baselines}
@@ -251,7 +245,7 @@ def _certainty(report: RunReport) -> str:
         parts.append(
             "not sure: the scores differ so much from seed to seed that they cannot be told apart"
         )
-    belief = belief_in_best(report)
+    belief = comparison.belief_in_best(report)
     if belief is not None:
         further = f"further seeds may be expected to give {fitness_text(report, belief.expected)}"
         standing = (
@@ -272,20 +266,20 @@ def _certainty(report: RunReport) -> str:
 
 def _interval(report: RunReport, ours: Score, theirs: Score) -> str | None:
     """`sparse 0.233 to 2.77 m`; empty for one too wide to say, None without an interval."""
-    comparison = _compared(report, ours, theirs)
-    if comparison is None:
+    compared = _compared(report, ours, theirs)
+    if compared is None:
         return None
-    if not comparison.better and not comparison.worse and comparison.width > _range(report):
+    if not compared.better and not compared.worse and compared.width > _range(report):
         return ""
-    if comparison.width == 0:
-        return f"{theirs.name} {fitness_text(report, comparison.difference)} from every seed"
-    low, high = wording.number(comparison.low), fitness_text(report, comparison.high)
+    if compared.width == 0:
+        return f"{theirs.name} {fitness_text(report, compared.difference)} from every seed"
+    low, high = wording.number(compared.low), fitness_text(report, compared.high)
     return f"{theirs.name} {low} to {high}"
 
 
 def _range(report: RunReport) -> float:
     """Range of the fitness of all trainings, and of the fitness of a solved episode."""
-    values = [value for score in report.scores for value in known_fitness(score)]
+    values = [value for score in report.scores for value in comparison.known_fitness(score)]
     values += [value for attempt in report.attempts for value in attempt.fitness_per_seed]
     if report.description.success_fitness is not None:
         values.append(report.description.success_fitness)
@@ -315,8 +309,8 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     if score is None or score.mean is None:
         return "export reward and policy", ["export", folder]
     sparse = report.score("sparse")
-    comparison = None if sparse is None else lead_of_best(report, sparse)
-    not_better = comparison is not None and not comparison.better
+    compared = None if sparse is None else comparison.lead_of_best(report, sparse)
+    not_better = compared is not None and not compared.better
     if sparse is not None and not_better and _too_easy(report, score, sparse):
         tasks = command(shlex.join(["envs", report.settings.env]))
         advice = (
@@ -325,8 +319,8 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
         )
         fewer_steps = max(1, report.settings.env_steps // LESS)
         return advice, report.arguments("--env-steps", str(fewer_steps))
-    unsure = not_better and comparison is not None and comparison.difference > 0
-    more = _more_seeds(report.settings, ENOUGH_SEEDS if unsure else FEWEST_SEEDS)
+    unsure = not_better and compared is not None and compared.difference > 0
+    more = _more_seeds(report.settings, ENOUGH_SEEDS if unsure else comparison.FEWEST_SEEDS)
     if more:
         return "rule out luck with more seeds", ["resume", folder, *more]
     if not_better:
@@ -337,7 +331,7 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
 def _too_easy(report: RunReport, ours: Score, theirs: Score) -> bool:
     """True where every seed of both solves the task, or all have the same fitness but 0, which may
     mean that nothing was learned."""
-    values = known_fitness(ours) + known_fitness(theirs)
+    values = comparison.known_fitness(ours) + comparison.known_fitness(theirs)
     solved = report.description.success_fitness
     if solved is not None:
         return min(values) >= solved

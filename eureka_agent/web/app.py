@@ -148,7 +148,7 @@ class Page:
         name = str(request.path_params["attempt"])
 
         def make(opened: OpenRun) -> str | None:
-            report, shown = opened.report(), _shown(opened, name)
+            report, shown = opened.report(), attempt_page.read_shown(opened.run, name)
             return None if shown is None else attempt_page.attempt_page(report, shown)
 
         return await self._page(request, make, name)
@@ -164,8 +164,9 @@ class Page:
 
         def make(opened: OpenRun) -> str | None:
             report = opened.report()
-            found = [shown for name in names if (shown := _shown(opened, name)) is not None]
-            return attempt_page.compare_page(report, found) if len(found) == len(names) else None
+            found = [attempt_page.read_shown(opened.run, name) for name in names]
+            known = [each for each in found if each is not None]
+            return attempt_page.compare_page(report, known) if len(known) == len(names) else None
 
         return await self._page(request, make, " ".join(names))
 
@@ -226,14 +227,6 @@ def _batch_state(folder: Path) -> tuple[float, str]:
         return changed, error.message
     except OSError as error:
         return changed, system_reason(error)
-
-
-def _shown(opened: OpenRun, name: str) -> attempt_page.Shown | None:
-    if (attempt := opened.attempt(name)) is None:
-        return None
-    parents = {each: opened.attempt(each) for each in attempt.proposal.parents}
-    known = {each: found for each, found in parents.items() if found is not None}
-    return attempt_page.read_shown(opened.folder, attempt, known, opened.messages(name))
 
 
 def _unknown(opened: OpenRun, attempt: str) -> RunFolderError:

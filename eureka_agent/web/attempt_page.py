@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import CURVES, VIDEO, attempt_folder
+from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Attempt, CurvePoint, Message
@@ -18,6 +19,7 @@ from eureka_agent.report.curves import read_curves_csv
 from eureka_agent.report.html.charts import Curve, PlottedTrainings, figure, learning_curves
 from eureka_agent.report.html.document import blocks_html, section_html
 from eureka_agent.report.run_report import RunReport
+from eureka_agent.search.summary import attempt_of
 from eureka_agent.web.rendering import code_lines, render, videos_in, without_line
 from eureka_agent.web.run_page import address, video_command
 
@@ -40,16 +42,14 @@ class Shown:
     videos: tuple[str, ...]
 
 
-def read_shown(
-    folder: Path, attempt: Attempt, parents: Mapping[str, Attempt], messages: tuple[Message, ...]
-) -> Shown:
-    """An attempt with its files."""
-    points, fault = _read_points(folder, attempt.id)
-    try:
-        videos = videos_in(folder, attempt.id)
-    except RunFolderError:
-        videos = ()
-    return Shown(attempt, parents, messages, points, fault, videos)
+def read_shown(run: Run, name: str) -> Shown | None:
+    """An attempt with its files; None where the run lacks it."""
+    if (attempt := attempt_of(run, name)) is None:
+        return None
+    parents = {each: attempt_of(run, each) for each in attempt.proposal.parents}
+    known = {each: found for each, found in parents.items() if found is not None}
+    read = run.archive.messages_of(name), *_read_points(run.folder, name)
+    return Shown(attempt, known, *read, videos_in(run.folder, name))
 
 
 def _read_points(folder: Path, attempt: str) -> tuple[tuple[CurvePoint, ...], str]:

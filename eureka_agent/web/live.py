@@ -1,8 +1,6 @@
-"""Server-sent events: parts of a run's page, sent to a browser that watches it as it grows.
-
-A stream looks at the archive's size and time every second, and reads what is new. A run that nobody
-watches is not read.
-"""
+"""Server-sent events: parts of a run's page, sent to a browser that watches it as it grows. A
+stream looks at the archive's size and time every second, and reads what is new. A run that nobody
+watches is not read."""
 
 from __future__ import annotations
 

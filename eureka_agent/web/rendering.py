@@ -6,17 +6,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
-from pygments import highlight
-from pygments.formatters import HtmlFormatter
-from pygments.lexers import PythonLexer
 
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import BEST, GIF, VIDEO, attempt_folder
@@ -24,7 +22,8 @@ from eureka_agent.archive.safe_files import inside
 from eureka_agent.attempt_words import fitness_words, origin, remark
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import Finding
-from eureka_agent.report.html.source import LONGEST_SOURCE
+from eureka_agent.report.html.document import template_environment
+from eureka_agent.report.html.source import highlighted
 from eureka_agent.text import clipped, escape_unprintable, one_line
 
 FOLDER = Path(__file__).resolve().parent
@@ -55,14 +54,7 @@ def _age(time: str) -> str:
 @cache
 def templates() -> Environment:
     """The page's templates."""
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        finalize=_shown,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = template_environment(FOLDER / "templates", _shown)
     numbers = (wording.count, wording.duration, wording.money, wording.number, wording.plus_minus)
     texts = (fitness_words, one_line, origin, remark, wording.plural, wording.words)
     environment.filters |= {"age": _age, "title_words": wording.title}
@@ -92,8 +84,7 @@ class CodeLine:
 
 def code_lines(source: str, findings: Sequence[Finding]) -> list[CodeLine]:
     """Highlighted lines, each with the findings on it."""
-    shown = escape_unprintable(clipped(source.rstrip(), LONGEST_SOURCE), keep="\n\t")
-    code = highlight(shown, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True))
+    code = str(highlighted(source))
     at: dict[int | None, list[Finding]] = {}
     for finding in findings:
         at.setdefault(finding.line, []).append(finding)
@@ -131,5 +122,7 @@ def video_file(run: Path, place: str, name: str) -> Path | None:
 
 
 def videos_in(run: Path, place: str) -> tuple[str, ...]:
-    """Names of the videos of an attempt, or of the best one."""
-    return tuple(name for name in NAMES if video_file(run, place, name) is not None)
+    """Names of the videos of an attempt, or of the best one; none in a folder not to be trusted."""
+    with suppress(RunFolderError):
+        return tuple(name for name in NAMES if video_file(run, place, name) is not None)
+    return ()

@@ -14,7 +14,6 @@ from urllib.parse import quote
 from eureka_agent import wording
 from eureka_agent.archive.artefacts import BEST
 from eureka_agent.archive.safe_files import open_plain
-from eureka_agent.errors import RunFolderError
 from eureka_agent.invocation import command
 from eureka_agent.journal.under_way import TrainingUnderWay
 from eureka_agent.ranking import ranked
@@ -93,9 +92,10 @@ def _values(name: str, report: RunReport, live: LiveRun | None) -> dict[str, Any
         case "log":
             values |= {"lines": log_tail(report.folder / "log.txt")}
         case "videos":
-            values |= {"names": _videos(report), "making": video_command(report)}
+            values |= {"names": videos_in(report.folder, BEST), "making": video_command(report)}
         case "leaderboard":
-            values |= _leaderboard(report)
+            rows = rows_of(report, "best")
+            values |= {"rows": rows[:BOARD_ROWS], "hidden": len(rows[BOARD_ROWS:])}
         case "charts":
             values |= {"charts": run_charts(report)}
     return values
@@ -146,18 +146,6 @@ def now_values(live: Watched) -> dict[str, Any]:
 def video_command(report: RunReport, *attempt: str) -> str:
     """Command that makes the video of an attempt, or of the best policy."""
     return command(shlex.join(["video", str(report.folder), *attempt]))
-
-
-def _videos(report: RunReport) -> tuple[str, ...]:
-    try:
-        return videos_in(report.folder, BEST)
-    except RunFolderError:  # a folder that is not trusted
-        return ()
-
-
-def _leaderboard(report: RunReport) -> dict[str, Any]:
-    rows = rows_of(report, "best")
-    return {"rows": rows[:BOARD_ROWS], "hidden": len(rows[BOARD_ROWS:])}
 
 
 def rows_of(report: RunReport, order: str) -> list[Row]:

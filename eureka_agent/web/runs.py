@@ -1,7 +1,5 @@
-"""Runs of the runs folder, of which those looked at last stay open.
-
-Everything here runs on one thread (`Reader`), since SQLite's connections belong to one.
-"""
+"""Runs of the runs folder, of which those looked at last stay open. Everything here runs on one
+thread (`Reader`), since SQLite's connections belong to one."""
 
 from __future__ import annotations
 
@@ -25,11 +23,11 @@ from eureka_agent.archive.run_folder import (
     runs_folder,
 )
 from eureka_agent.errors import EurekaError, RunFolderError
-from eureka_agent.records import Attempt, Message, Stage
+from eureka_agent.records import Stage
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.tables import MARKS, fitness_mark
 from eureka_agent.report.verdict import best_fitness, fitness_text
-from eureka_agent.search.summary import attempt_of, run_overview
+from eureka_agent.search.summary import run_overview
 
 MOST_OPEN = 4
 """Runs that stay open; one of 1,000 attempts takes about 10 MB."""
@@ -110,14 +108,6 @@ class OpenRun:
             self._mark = mark
         return self._report
 
-    def attempt(self, name: str) -> Attempt | None:
-        """One attempt in full."""
-        return attempt_of(self.run, name)
-
-    def messages(self, attempt: str) -> tuple[Message, ...]:
-        """Requests to models about an attempt, with their replies."""
-        return self.run.archive.messages_of(attempt)
-
 
 def _files(folder: Path) -> tuple[int, ...]:
     """Identity of a run's archive and of its settings; empty where one of them is not there."""
@@ -151,23 +141,18 @@ class OpenRuns:
 
     def use(self, name: str, work: Callable[[OpenRun], ResultT]) -> ResultT:
         """Result of work on a run, which is opened anew where its file cannot be read any further:
-        only a fresh connection can read the file of a process that was killed in a write.
-
-        Raises RunFolderError for a run that is not there, EurekaError for one that cannot be read.
-        """
+        only a fresh connection can read the file of a process that was killed in a write. Raises
+        RunFolderError for a run that is not there, EurekaError for one that cannot be read."""
         known = self._open.get(name)
         if known is not None and known.is_current():
             self._open.move_to_end(name)
             with suppress(EurekaError):
                 return work(known)
         self.drop(name)
-        return work(self._opened(name))
-
-    def _opened(self, name: str) -> OpenRun:
         self._open[name] = opened = OpenRun(folder_of(name), name)
         while len(self._open) > MOST_OPEN:
             self.drop(next(iter(self._open)))
-        return opened
+        return work(opened)
 
     def drop(self, name: str) -> None:
         """Close a run."""

@@ -1,10 +1,8 @@
 """Who may see the page: a token in the printed address, checks before every request, and headers on
-every answer.
-
-A page on another site can make a browser send requests here, and can make its own name lead to
-this machine (DNS rebinding). So the Host and the Origin must be this server's, a cookie that other
-sites cannot send is needed, and a request that changes something needs a header that no form has.
-"""
+every answer. A page on another site can make a browser send requests here, and can make its own
+name lead to this machine (DNS rebinding). So the Host and the Origin must be this server's, a
+cookie that other sites cannot send is needed, and a request that changes something needs a header
+that no form has."""
 
 from __future__ import annotations
 
@@ -59,18 +57,9 @@ OPEN_PATH = "/static/"
 """Beginning of paths for which nobody has to be let in: the program's own files."""
 SAFE_METHODS = ("GET", "HEAD")
 HEADERS = {
-    "content-security-policy": "; ".join(
-        (
-            "default-src 'none'",
-            "script-src 'self'",
-            "style-src 'self'",
-            "img-src 'self'",
-            "media-src 'self'",
-            "connect-src 'self'",
-            "form-action 'self'",
-            "base-uri 'none'",
-            "frame-ancestors 'none'",
-        )
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self';"
+        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",

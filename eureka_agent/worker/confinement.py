@@ -23,7 +23,6 @@ import importlib
 import mmap
 import os
 import signal
-import struct
 import traceback
 import warnings
 from pathlib import Path
@@ -46,9 +45,6 @@ _GETRANDOM_FLAGS = 0x1 | 0x4
 """Non-blocking, and not GRND_RANDOM, which drains a shared pool in older kernels."""
 _FUTEX_OPERATIONS, _FUTEX_FLAGS = (0, 1, 9, 10), 128 | 256
 """Wait and wake. Priority inheritance is refused: it names the lock's owner, any process."""
-_NUMBER = struct.Struct("=I")
-_ANY_PROCESS = 0x7EADBEEF
-"""Placeholder for a process id, larger than any."""
 _ADVICE = (0, 1, 2, 3, 4, 8, 14, 15)
 """Hints that allocators give: from normal to "not needed", free, huge pages. HWPOISON is refused,
 which would break a page of the machine's memory."""
@@ -113,9 +109,6 @@ def confine_computation() -> str | None:
 def warm_up() -> None:
     """Load what Python and torch load at first use, before forking; a confined fork cannot. Starts
     no thread. Any other import of a reward fails as for a missing module."""
-    architecture = current_architecture()
-    if filters.unavailable_reason() is None and architecture is not None:
-        _filter_of_any(architecture)
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # this process may be a fork whose parent had the threads
     for module in _LOADED_LATE:
@@ -183,13 +176,7 @@ def _seal_compiled_code() -> None:
 
 def computation_filter(architecture: Architecture, process: int) -> bytes:
     """The filter for the process of this number, which may send signals to itself alone."""
-    return _filter_of_any(architecture).replace(_NUMBER.pack(_ANY_PROCESS), _NUMBER.pack(process))
-
-
-@functools.cache
-def _filter_of_any(architecture: Architecture) -> bytes:
-    """The filter with a placeholder for the process id, cached: assembling takes a millisecond."""
-    own = Test(0, _ANY_PROCESS)
+    own = Test(0, process)
     not_executable, executable = Test(2, 0, _PROT_EXEC), Test(2, _PROT_EXEC, _PROT_EXEC)
     return assemble(
         [
@@ -215,13 +202,13 @@ def _filter_of_any(architecture: Architecture) -> bytes:
             *(
                 Rule(name, (Test(0, each),))
                 for name in ("getpgid", "getsid", "sched_getaffinity")
-                for each in (0, _ANY_PROCESS)
+                for each in (0, process)
             ),
             # `abort()` and the process's own faults
             *(Rule(name, (own,)) for name in ("kill", "tkill", "tgkill")),
             # reading its own limits, without setting them
             Rule("getrlimit"),
-            *(Rule("prlimit64", (Test(0, each), Test(2, 0))) for each in (0, _ANY_PROCESS)),
+            *(Rule("prlimit64", (Test(0, each), Test(2, 0))) for each in (0, process)),
             # a C library that is told that `clone3` is missing tries `clone`, which is refused
             Rule("clone3", action=refuse(errno.ENOSYS)),
         ],

@@ -140,10 +140,8 @@ class Worker:
         if self._opened is None:
             raise EurekaError(f"{command.type!r} came before 'open'", "send 'open' first")
         loaded, task = self._opened
-        if (
-            isinstance(command, commands.Evaluate | commands.MeasureTask)
-            and self._ran_generated_code
-        ):
+        scores = isinstance(command, commands.Evaluate | commands.MeasureTask)
+        if scores and self._ran_generated_code:
             what = "this worker has loaded a reward: it does not score"
             raise EurekaError(what, "score in a worker of its own")
         if isinstance(command, commands.Train | commands.Prove):
@@ -214,9 +212,8 @@ class Worker:
             try:
                 recorded = dry_run.record_transitions(environment, found.all_variables())
                 if rehearsed:
-                    dry_run.rehearse(
-                        environment, None if loaded.written is not None else task, recorded
-                    )
+                    own = None if loaded.written is not None else task
+                    dry_run.rehearse(environment, own, recorded)
             finally:
                 environment.close()
             descriptors = self._channel.descriptors()

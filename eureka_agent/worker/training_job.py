@@ -116,8 +116,7 @@ class TrainedPopulation:
                     at_rungs.append(events.RungReached(job=job, env_steps=env_steps, policy=name))
                 case trainer.MemberFailed(job, code, reason, env_steps):
                     end = {"code": code, "reason": reason, "env_steps": env_steps}
-                    failed = events.TrainingFailed(job=job, **end)
-                    ended.append(failed)
+                    ended.append(events.TrainingFailed(job=job, **end))
         due = time.monotonic() - self._last_snapshots >= self._snapshot_s
         saved = self._saved(files) if due else []
         # points of a training come before its end, and before a snapshot that counts them; its
@@ -147,14 +146,11 @@ class TrainedPopulation:
             return []
         snapshots = {job: self._trainer.snapshot(job) for job in self._trainer.running()}
         self._last_snapshots = time.monotonic()
-        files_of = {
-            job: self._file("snapshot", snapshot_bytes(each), files)
-            for job, each in snapshots.items()
-        }
-        return [
-            events.Saved(job=job, snapshot=name, iterations=snapshots[job].record.iterations)
-            for job, name in files_of.items()
-        ]
+        saved = []
+        for job, each in snapshots.items():
+            name = self._file("snapshot", snapshot_bytes(each), files)
+            saved.append(events.Saved(job=job, snapshot=name, iterations=each.record.iterations))
+        return saved
 
     def _progress(self) -> events.CurvePoints:
         points = {job: tuple(points) for job, points in self._points.items()}

@@ -33,7 +33,7 @@ from eureka_agent.search.board import newest, trained_names
 from eureka_agent.search.refinement import Refinement
 from eureka_agent.search.session import resume, start
 from eureka_agent.search.summary import run_report
-from eureka_agent.web.refine.parts import parts
+from eureka_agent.web.refine.forms import parts
 from eureka_agent.web.run_page import run_page
 
 pytestmark = pytest.mark.slow

@@ -76,12 +76,10 @@ class PlottedTrainings:
 
 def learning_curves(trainings: Sequence[PlottedTrainings], unit_note: str) -> Chart | None:
     """Lines of means over seeds, with bands of ± a standard deviation (n − 1) over two seeds and
-    more for the best and the baselines; None without a known value.
-
-    A curve of more than `MOST_POINTS` points is drawn by the means of so many equal parts. A mean
-    is drawn where all seeds are known; between a seed's known values lies a straight line.
-    `unit_note`: `" (m)"` or empty.
-    """
+    more for the best and the baselines; None without a known value. A curve of more than
+    `MOST_POINTS` points is drawn by the means of so many equal parts. A mean is drawn where all
+    seeds are known; between a seed's known values lies a straight line. `unit_note`: `" (m)"` or
+    empty."""
     short = [
         replace(each, curves=tuple(shortened(curve) for curve in each.curves)) for each in trainings
     ]

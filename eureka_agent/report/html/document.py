@@ -1,9 +1,6 @@
-"""Blocks of a document as HTML, and `report.html`.
-
-The report is one file without any address: it holds its scripts, styles, charts and the clip, and a
-policy that lets a browser load nothing else. All text is escaped, and characters that nobody sees
-are written as in Python.
-"""
+"""Blocks of a document as HTML, and `report.html`. The report is one file without any address: it
+holds its scripts, styles, charts and the clip, and a policy that lets a browser load nothing else.
+All text is escaped, and characters that nobody sees are written as in Python."""
 
 from __future__ import annotations
 
@@ -17,18 +14,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from eureka_agent.markup import LONGEST_QUOTATION
-from eureka_agent.report.blocks import (
-    Block,
-    DrawingBlock,
-    Facts,
-    Folded,
-    Grid,
-    Items,
-    Quote,
-    Section,
-    Source,
-    Words,
-)
+from eureka_agent.report import blocks
 from eureka_agent.report.html.source import highlighted
 from eureka_agent.report.sections import run_document
 from eureka_agent.text import clipped, escape_unprintable
@@ -74,29 +60,25 @@ def html_report(report: RunReport) -> str:
     document = run_document(report)
     scripts, styles = tuple(map(asset, SCRIPTS)), tuple(map(asset, STYLES))
     sections = ((each, blocks_html(each.blocks)) for each in document.sections)
-    return (
-        templates()
-        .get_template("report.html.j2")
-        .render(
-            title=document.title,
-            head=blocks_html(document.head),
-            sections=[(each, html) for each, html in sections if html],
-            policy=content_security_policy(scripts, styles),
-            scripts=scripts,
-            styles=styles,
-        )
+    template = template_environment(TEMPLATES, _visible).get_template("report.html.j2")
+    return template.render(
+        title=document.title,
+        head=blocks_html(document.head),
+        sections=[(each, html) for each, html in sections if html],
+        policy=content_security_policy(scripts, styles),
+        scripts=scripts,
+        styles=styles,
     )
 
 
-@cache
-def templates() -> jinja2.Environment:
-    """Environment of the templates in this folder, which escapes all values."""
+def template_environment(folder: Path, finalize: Callable[[object], object]) -> jinja2.Environment:
+    """Environment of the templates in a folder, which escapes all values after `finalize`."""
     import jinja2  # slow to import
 
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
+        loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
-        finalize=_visible,
+        finalize=finalize,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -108,23 +90,23 @@ def _visible(value: object) -> object:
     return value if hasattr(value, "__html__") else escape_unprintable(str(value), keep="\n\t")
 
 
-def section_html(section: Section, link: Link = lambda name: "") -> Markup:
+def section_html(section: blocks.Section, link: Link = lambda name: "") -> Markup:
     """A section with its title; empty without blocks."""
     body = blocks_html(section.blocks, link)
     title = Markup('<h2 id="{}">{}</h2>').format(section.name, _text(section.title))
     return title + body if body else body
 
 
-def blocks_html(blocks: Iterable[Block], link: Link = lambda name: "") -> Markup:
+def blocks_html(parts: Iterable[blocks.Block], link: Link = lambda name: "") -> Markup:
     """Elements of blocks. `link`: for the names of attempts in tables."""
-    return Markup().join(_block(block, link) for block in blocks)
+    return Markup().join(_block(block, link) for block in parts)
 
 
-def _block(block: Block, link: Link) -> Markup:
+def _block(block: blocks.Block, link: Link) -> Markup:
     match block:
-        case Words():
+        case blocks.Words():
             return Markup('<p class="{}">{}</p>').format(block.style, _words(block.text))
-        case Facts():
+        case blocks.Facts():
             rows = (
                 Markup('<dt>{}</dt><dd class="{}">{}</dd>').format(
                     _text(name), "strong" if name == block.strong else "", _words(text)
@@ -132,28 +114,29 @@ def _block(block: Block, link: Link) -> Markup:
                 for name, text in block.rows.items()
             )
             return Markup('<dl class="facts">{}</dl>').format(Markup().join(rows))
-        case Grid():
+        case blocks.Grid():
             return _grid(block, link) if block.rows else Markup()
-        case Source(language="python"):
-            return highlighted(block.text)
-        case Source():
+        case blocks.Source(language="python"):
+            code = Markup('<pre class="highlight"><code>{}</code></pre>')
+            return code.format(highlighted(block.text))
+        case blocks.Source():
             return Markup('<pre class="words"><code>{}</code></pre>').format(_text(block.text))
-        case Quote():
+        case blocks.Quote():
             title = Markup("<h3>{}</h3>").format(_text(block.title)) if block.title else Markup()
             quoted = _text(clipped(block.text.strip(), LONGEST_QUOTATION))
             return title + Markup("<blockquote>{}</blockquote>").format(quoted)
-        case Items():
+        case blocks.Items():
             lines = (Markup("<li>{}</li>").format(_words(line)) for line in block.lines)
             return Markup("<ul>{}</ul>").format(Markup().join(lines))
-        case DrawingBlock():
+        case blocks.DrawingBlock():
             return Markup('<div class="wide">{}</div>').format(block.html())
-        case Folded():
+        case blocks.Folded():
             inner = blocks_html(block.blocks, link)
             folded = Markup("<details><summary>{}</summary>{}</details>")
             return folded.format(_text(block.summary), inner)
 
 
-def _grid(grid: Grid, link: Link) -> Markup:
+def _grid(grid: blocks.Grid, link: Link) -> Markup:
     """A table, whose rows are stacked where a screen is narrow."""
     kinds = ["number" if title in grid.numbers else "name" for title in grid.titles]
     kinds[-1] = "text" if kinds[-1] == "name" else kinds[-1]

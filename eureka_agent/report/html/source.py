@@ -18,25 +18,24 @@ _KINDS = {"+": "added", "-": "removed", "@": "place"}
 
 
 def highlighted(source: str) -> Markup:
-    """Python source as an element; the colours of its classes are in `style.css`."""
+    """Python source as lines of HTML; the colours of its classes are in `style.css`."""
     from markupsafe import Markup
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import PythonLexer
 
-    shown = escape_unprintable(clipped(source.rstrip(), LONGEST_SOURCE), keep="\n\t")
-    code = highlight(shown, PythonLexer(stripnl=False), HtmlFormatter(nowrap=True))
-    return Markup('<pre class="highlight"><code>{}</code></pre>').format(Markup(code))
+    return Markup(highlight(_shown(source), PythonLexer(stripnl=False), HtmlFormatter(nowrap=True)))
+
+
+def _shown(source: str) -> str:
+    return escape_unprintable(clipped(source.rstrip(), LONGEST_SOURCE), keep="\n\t")
 
 
 def difference_to_parent(parent: str, child: str) -> Markup:
     """Unified difference of two sources as an element; empty where they are equal."""
     from markupsafe import Markup
 
-    before, after = (
-        escape_unprintable(clipped(source.rstrip(), LONGEST_SOURCE), keep="\n\t").split("\n")
-        for source in (parent, child)
-    )
+    before, after = (_shown(source).split("\n") for source in (parent, child))
     lines = list(
         difflib.unified_diff(before[:MOST_COMPARED], after[:MOST_COMPARED], lineterm="", n=3)
     )
