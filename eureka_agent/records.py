@@ -421,7 +421,7 @@ Correlation = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False)]
 
 class Credit(Record):
     """Credit that a reward gives to stored steps: its rank correlations with the fitness's, and the
-    ranks themselves (`eureka_agent.worker.stored_credit`)."""
+    ranks themselves (`eureka_agent.worker.scoring`)."""
 
     step: Correlation
     """Correlation of what single steps are worth."""

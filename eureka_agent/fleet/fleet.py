@@ -180,13 +180,9 @@ class Fleet:
         the `cluster`, if there is one."""
         self._wall = wall
         self._scratch = scratch
-        self.dispatcher = Dispatcher(
-            wall if cluster is None else cluster.wall,
-            scratch / "trainings",
-            limits or shared_limits(workers),
-            devices or CPU.devices(workers),
-            workers,
-        )
+        training_wall = wall if cluster is None else cluster.wall
+        limits, devices = limits or shared_limits(workers), devices or CPU.devices(workers)
+        self.dispatcher = Dispatcher(training_wall, scratch / "trainings", limits, devices, workers)
         self._order = itertools.count(1)
         self._evaluators = _Shared[Evaluator]()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import rankdata, spearmanr
 
-from eureka_agent.worker.stored_credit import StoredCredit, discounted, going_on
+from eureka_agent.worker.scoring import StoredCredit, discounted, going_on
 
 LENGTHS = [[40, 25], [60]]
 """Lengths of the episodes of two policies."""

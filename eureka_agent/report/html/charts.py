@@ -33,17 +33,15 @@ import statistics
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+from markupsafe import Markup
 
 from eureka_agent import wording
 from eureka_agent.attempt_words import measure_of
 from eureka_agent.records import BASELINES, Attempt, Score
 from eureka_agent.report.sparkline import resample
 from eureka_agent.text import escape_unprintable
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
-
 
 MOST_POINTS = 120
 """Values of one line."""
@@ -237,8 +235,6 @@ def _finite(value: float | None) -> float | None:
 
 def figure(chart: Chart | None, title: str, note: str = "") -> Markup:
     """Element of a chart; empty for None."""
-    from markupsafe import Markup  # most commands write no document
-
     if chart is None:
         return Markup()
     body = Markup(
@@ -251,8 +247,6 @@ def figure(chart: Chart | None, title: str, note: str = "") -> Markup:
 
 def script_json(value: object) -> Markup:
     """JSON that no text in it can end, within a script element."""
-    from markupsafe import Markup
-
     text = json.dumps(_rounded(value), allow_nan=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 

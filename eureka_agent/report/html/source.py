@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from eureka_agent.text import clipped, escape_unprintable
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 LONGEST_SOURCE = 50_000
 """Characters of one source that a document shows."""
@@ -19,7 +17,6 @@ _KINDS = {"+": "added", "-": "removed", "@": "place"}
 
 def highlighted(source: str) -> Markup:
     """Python source as lines of HTML; the colours of its classes are in `style.css`."""
-    from markupsafe import Markup
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import PythonLexer
@@ -33,8 +30,6 @@ def _shown(source: str) -> str:
 
 def difference_to_parent(parent: str, child: str) -> Markup:
     """Unified difference of two sources as an element; empty where they are equal."""
-    from markupsafe import Markup
-
     before, after = (_shown(source).split("\n") for source in (parent, child))
     lines = list(
         difflib.unified_diff(before[:MOST_COMPARED], after[:MOST_COMPARED], lineterm="", n=3)
