@@ -175,45 +175,31 @@ async def kernels_for(
     runs: Path,
     scratch: Path,
 ) -> Path | None:
-    """Folder of the environment's compiled kernels under `runs`, compiled if missing; None on a
-    CPU. `fingerprint` is the environment's. Raises EurekaError when the environment cannot be made
-    on a GPU."""
+    """Folder of the environment's compiled kernels under `runs`; None on a CPU. A worker compiles
+    them if they are missing, and they are put there atomically. `fingerprint` is the environment's.
+    Raises EurekaError when the environment cannot be made on a GPU."""
     if hardware.kind == "cpu":
         return None
     # several machines may share a home folder and have different GPUs
     key = json.dumps([platform.node(), fingerprint, versions()], sort_keys=True)
     # absolute, since a worker has a working folder of its own
     entry = runs.resolve() / CACHE_FOLDER / "kernels" / hashlib.sha256(key.encode()).hexdigest()
-    if not entry.is_dir():
-        device = hardware.devices(1)[0]
-        await compile_kernels(entry, wall, problem, settings, device, scratch)
-    return entry
-
-
-async def compile_kernels(
-    entry: Path,
-    wall: Wall,
-    problem: Problem,
-    settings: TrainingSettings,
-    device: Device,
-    scratch: Path,
-) -> None:
-    """Have a worker compile the kernels, and put them into the folder `entry` atomically. Kernels
-    do not depend on the number of simulations, so one slot is enough. Raises EurekaError with the
-    worker's message."""
-    environment = problem.environment
+    if entry.is_dir():
+        return entry
+    environment, device = problem.environment, hardware.devices(1)[0]
     client = await WorkerClient.start(wall, scratch, device.limit(Limits()), environment)
     try:
         await client.open(environment, problem.task, device.name_within)
+        # they do not depend on the number of simulations
         await client.prepare(
             Prepare(settings=settings, slots=1, snapshot_s=DAY_SECONDS, kernels=True)
         )
-        packed = await client.inbox.take(
-            KERNELS_FILE, entry.with_suffix(".safetensors"), check_state
-        )
+        packed = entry.with_suffix(".safetensors")
+        await client.inbox.take(KERNELS_FILE, packed, check_state)
         await asyncio.to_thread(_keep, packed, entry)
     finally:
         await client.close()
+    return entry
 
 
 def _keep(packed: Path, entry: Path) -> None:

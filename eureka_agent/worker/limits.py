@@ -90,15 +90,13 @@ def adopt_orphans() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def keep_freed_memory() -> bool:
+def keep_freed_memory() -> None:
     """Have glibc's allocator keep large blocks when training starts, so that tensors above 128 kB
-    are not mapped anew each time; returns False where the C library is not glibc."""
-    try:
+    are not mapped anew each time. Does nothing where the C library is not glibc."""
+    with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return False
-    wanted = {_M_MMAP_THRESHOLD: _LARGEST_MMAP_THRESHOLD, _M_TRIM_THRESHOLD: _TRIM_THRESHOLD}
-    return all(bool(mallopt(*each)) for each in wanted.items())
+        mallopt(_M_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
+        mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD)
 
 
 _spared: set[int] = set()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.fleet.devices import CPU, Device, Hardware, compile_kernels, kernels_for
+from eureka_agent.fleet.devices import CPU, Device, Hardware, kernels_for
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.sandbox.client import WorkerClient
 from eureka_agent.sandbox.process_wall import ProcessWall
@@ -29,14 +29,23 @@ class Compiles(Device):
         return replace(super().limit(limits), kernels=MADE)
 
 
+class Compiling(Hardware):
+    """Hardware of this device."""
+
+    def devices(self, workers: int) -> tuple[Device, ...]:
+        return (Compiles("cpu"),)
+
+
 async def test_what_one_worker_compiled_others_get_and_none_can_change_it_for_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry, scratch, made = tmp_path / "kept" / "cartpole", tmp_path / "scratch", tmp_path / "made"
+    runs, scratch, made = tmp_path / "runs", tmp_path / "scratch", tmp_path / "made"
     (made / "warp").mkdir(parents=True)
     (made / "warp" / "step.o").write_bytes(b"a program")
     monkeypatch.setattr(sys.modules[__name__], "MADE", made)
-    await compile_kernels(entry, ProcessWall(), CARTPOLE, SETTINGS, Compiles("cpu"), scratch)
+    hardware, asked = Compiling(("cuda:0",)), (CARTPOLE, SETTINGS, "fingerprint", runs, scratch)
+    entry = await kernels_for(hardware, ProcessWall(), *asked)
+    assert entry is not None
     kept = entry / "warp" / "step.o"
     assert kept.read_bytes() == b"a program"
     assert list(scratch.iterdir()) == []
@@ -70,14 +79,14 @@ async def test_kernels_are_compiled_for_a_gpu_alone_and_a_failure_keeps_nothing(
 async def test_a_worker_in_another_folder_finds_the_copy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def compiled(entry: Path, *_: object) -> None:
-        (entry / "warp").mkdir(parents=True)
-
-    monkeypatch.setattr("eureka_agent.fleet.devices.compile_kernels", compiled)
+    made = tmp_path / "made"
+    (made / "warp").mkdir(parents=True)
+    (made / "warp" / "step.o").write_bytes(b"a program")
+    monkeypatch.setattr(sys.modules[__name__], "MADE", made)
     monkeypatch.chdir(tmp_path)
     runs, scratch = Path("runs"), tmp_path / "scratch"
     folder = await kernels_for(
-        Hardware(("cuda:0",)), ProcessWall(), CARTPOLE, SETTINGS, "fingerprint", runs, scratch
+        Compiling(("cuda:0",)), ProcessWall(), CARTPOLE, SETTINGS, "fingerprint", runs, scratch
     )
     monkeypatch.chdir("/")
     assert folder is not None

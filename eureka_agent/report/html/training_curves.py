@@ -6,7 +6,7 @@ import csv
 import itertools
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def _of_final(report: RunReport, name: str) -> PlottedTrainings:
         for each in report.final_trainings
         if each.name == name
     ]
-    known = _known(curves)
+    known = tuple(filter(None, curves))
     if not known and report.card is not None and name in BASELINES:
         points = report.card.rewards[name].curve
         known = (Curve(tuple(p.env_steps for p in points), tuple(p.mean for p in points)),)
@@ -58,11 +58,7 @@ def _of_attempt(report: RunReport, attempt: Attempt) -> PlottedTrainings:
         for repeat in attempt.repeats
         if repeat.outcome is not None
     ]
-    return PlottedTrainings(_label(report, name), _role(report, name), _known(curves))
-
-
-def _known(curves: Sequence[Curve | None]) -> tuple[Curve, ...]:
-    return tuple(curve for curve in curves if curve is not None)
+    return PlottedTrainings(_label(report, name), _role(report, name), tuple(filter(None, curves)))
 
 
 def _role(report: RunReport, name: str) -> Role:
