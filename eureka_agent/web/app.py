@@ -33,7 +33,7 @@ from eureka_agent.report.html.document import FOLDER as CHART_FILES
 from eureka_agent.web import attempt_page, run_page
 from eureka_agent.web.live import MOST_WATCHING, Feeds, LiveRun, Parts
 from eureka_agent.web.refine.forms import RefineForms
-from eureka_agent.web.rendering import FOLDER, compile_all, media_type, render, video_file
+from eureka_agent.web.rendering import FOLDER, media_type, render, templates, video_file
 from eureka_agent.web.runs import OpenRun, OpenRuns, Reader, folder_of
 from eureka_agent.web.security import Access, Guard
 
@@ -207,7 +207,8 @@ class Page:
 def _prepare() -> None:
     """Import and compile what the first page would wait for."""
     importlib.import_module("eureka_agent.search.sentence")
-    compile_all()
+    for name in templates().list_templates():
+        templates().get_template(name)
 
 
 def _links() -> list[tuple[str, str, str]]:

@@ -62,12 +62,6 @@ def templates() -> Environment:
     return environment
 
 
-def compile_all() -> None:
-    """Compile the templates."""
-    for name in templates().list_templates():
-        templates().get_template(name)
-
-
 def render(name: str, **values: Any) -> str:
     """A template filled in."""
     return templates().get_template(name).render(values)
