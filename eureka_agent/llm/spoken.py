@@ -147,8 +147,12 @@ _OTHER_TURN = re.compile(
     r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)\s*user\b|<\|user\|>|\[INST\]"
 )
 """Begin of a user's turn, with which a model goes on that nothing stopped."""
-_HARMONY = re.compile(r"<\|(start|channel|constrain|message|end|return|call)\|>")
-_IS_HARMONY = re.compile(r"<\|(?:channel|message)\|>")
+_HARMONY = re.compile(
+    r"<\|channel\|>\s*(\w*)[^<]{0,100}(?:<\|constrain\|>[^<]{0,100})?<\|message\|>"
+    r"(.*?)(?=<\|(?:start|channel|end|return|call)\|>|\Z)",
+    re.DOTALL,
+)
+"""Channel and text of a message of gpt-oss; the answer is in the channel `final`."""
 
 LONGEST_REFUSAL = 200
 """Most characters of a refusal's words that are shown."""
@@ -189,8 +193,9 @@ class Spoken:
 def spoken(reply: str) -> Spoken:
     """Take the answer out of a reply's text. Text before an end of thoughts is thought, also where
     their begin is missing, since chat templates may give it to the model."""
-    if _IS_HARMONY.search(reply):
-        return _harmony(reply)
+    if messages := _HARMONY.findall(reply):
+        final = [text for channel, text in messages if channel.casefold() == "final"]
+        return Spoken(_bare("\n".join(final)), "" if final else reply)
     pieces: list[str] = []
     depth = place = begin = 0  # place: end of the last thought; begin: of the open one
     for tag in _TAG.finditer(reply):
@@ -223,27 +228,6 @@ def _begins_line(text: str, place: int, last: int) -> bool:
     start = max(last, place - 200)
     before = text[max(start, text.rfind("\n", start, place) + 1) : place].rstrip()
     return not before or before.endswith((">", "]"))
-
-
-def _harmony(reply: str) -> Spoken:
-    """The messages of Harmony's channel `final` (gpt-oss), or those without a channel."""
-    final: list[str] = []
-    bare: list[str] = []
-    header, state, place = "", "message", 0
-    named = False
-    for token in [*_HARMONY.finditer(reply), None]:
-        text = reply[place : len(reply) if token is None else token.start()]
-        if state == "message" and header == "final":
-            final.append(text)
-        elif state == "message" and not header and place:
-            bare.append(text)
-        elif state == "channel":
-            header, named = (text.split() or [""])[0].casefold(), True
-        if token is not None:
-            place, state = token.end(), token[1]
-            header = "" if state in ("start", "end", "return", "call") else header
-    found = final if named else bare
-    return Spoken(_bare("\n".join(found))) if found else Spoken("", reply)
 
 
 def _bare(text: str) -> str:

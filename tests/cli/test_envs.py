@@ -86,8 +86,7 @@ def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_check_reads_like_a_linter_and_fails_on_errors(tmp_path: Path) -> None:
-    """Both of two tasks are checked. A failure is told with file and line; a missing part is a
-    warning."""
+    """Both of two tasks are checked. A failure is told with file and line."""
     folder = write_lift(tmp_path / "lift", rewards={"human": REWARD})
     (folder / "tasks" / "down.py").write_text(TASK.replace("return height", "return -hieght"))
     result = check(folder)

@@ -44,14 +44,12 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("parameters", rows.parameters),
     ("resets on a GPU", rows.masked_resets),
     ("steps on a GPU", training.no_values),
-    ("physics", training.mujoco_speed),
     ("episode", training.episode),
 )
 _OF_A_TASK: tuple[tuple[str, Check], ...] = (
     (_FITNESS, training.fitness),
     ("human reward", training.human_reward),
     ("sparse reward", training.sparse_reward),
-    ("baselines", training.baselines),
     ("task", training.settings),
 )
 _NEEDED = {"variables after a step": _VARIABLES, "sparse reward": _FITNESS, "task": _FITNESS}
@@ -145,7 +143,6 @@ class _Checking:
         return (
             ("whole episodes", partial(training.long_episodes, seen=seen, seconds=seconds)),
             ("a brief training", partial(training.brief_training, seen=seen, seconds=seconds)),
-            ("moving observations", partial(training.moving_columns, seen=seen)),
             ("fitness tells apart", partial(training.fitness_tells_apart, seen=seen)),
         )
 

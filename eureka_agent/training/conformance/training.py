@@ -1,5 +1,5 @@
 """Checks of `eureka envs --check` on a task and on what its class declares: fitness and rewards, a
-brief training, misspelt names, baselines, settings, speed, GPUs."""
+brief training, misspelt names, settings, GPUs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import mujoco
 import torch
 from torch import Tensor
 
@@ -17,7 +16,7 @@ from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings, parse_settings
 from eureka_agent.simulation.class_checks import misspelling, misspelt
 from eureka_agent.simulation.loading import RewardKind, describe
-from eureka_agent.simulation.mujoco_task import MujocoTask, read_mjcf, substeps
+from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.rollouts import as_choices, copied_variables
 from eureka_agent.simulation.vec_task import Transition, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
@@ -98,37 +97,13 @@ class Seen:
     """Episodes that ended before the time limit."""
     trained_fitness: float = 0.0
     """Largest magnitude of an episode's fitness in a brief training."""
-    low: dict[str, Tensor] = field(default_factory=dict)
-    high: dict[str, Tensor] = field(default_factory=dict)
-    """Smallest and largest value of each observation's column, and of the fitness."""
-
-    def add(self, transition: Transition) -> None:
-        self.steps += len(transition.terminated)
-        self.ended += int(transition.terminated.sum())
-        self.add_values(OBSERVATIONS, transition.observations)
-
-    def add_values(self, name: str, values: Tensor) -> None:
-        """Add values, whose first dimension is the batch."""
-        low, high = values.amin(dim=0), values.amax(dim=0)
-        self.low[name] = torch.minimum(self.low.get(name, low), low)
-        self.high[name] = torch.maximum(self.high.get(name, high), high)
-
-    def watch(self, environment: VecTask) -> VecTask:
-        """The environment, each of whose steps is added."""
-        advance = environment.advance
-
-        def noted(actions: Tensor) -> Transition:
-            transition = advance(actions)
-            self.add(transition)
-            return transition
-
-        environment.advance = noted  # type: ignore[method-assign]
-        return environment
+    fitness: set[float] = field(default_factory=set)
+    """Values of the fitness."""
 
 
 def long_episodes(subject: checks.Subject, seen: Seen, seconds: float) -> None:
     """Nothing turns NaN, infinite or huge in whole episodes of random actions."""
-    environment, function = seen.watch(subject.make()), subject.fitness()
+    environment, function = subject.make(), subject.fitness()
     generator = torch.Generator().manual_seed(8)
     deadline = time.monotonic() + seconds
     before = copied_variables(environment)
@@ -142,11 +117,13 @@ def long_episodes(subject: checks.Subject, seen: Seen, seconds: float) -> None:
             break
         actions = as_choices(environment, torch.randn(size, generator=generator))
         transition = environment.advance(actions)
+        seen.steps += checks.ROWS
+        seen.ended += int(transition.terminated.sum())
         values = {name: value.clone() for name, value in transition.variables.items()}
         states = {**values, OBSERVATIONS: transition.observations}
         check_rows(type(environment), states, when, environment.actions)
         previous = {PREVIOUS_PREFIX + name: each for name, each in before.items()}
-        seen.add_values("fitness", function({**values, **previous}))
+        seen.fitness.update(function({**values, **previous}).tolist())
         environment.reset_done()
         before = copied_variables(environment)
     environment.close()
@@ -167,7 +144,7 @@ def brief_training(subject: checks.Subject, seen: Seen, seconds: float) -> Itera
     made: list[VecTask] = []
 
     def make(rows: int) -> VecTask:
-        made.append(seen.watch(subject.make(rows)))
+        made.append(subject.make(rows))
         return made[-1]
 
     trainer = Trainer(make, subject.task, settings, 1, iteration_limit=None)
@@ -199,26 +176,12 @@ def brief_training(subject: checks.Subject, seen: Seen, seconds: float) -> Itera
     )
 
 
-def moving_columns(subject: checks.Subject, seen: Seen) -> Iterator[checks.Remark]:
-    """Every observation's column takes more than one value."""
-    if OBSERVATIONS in seen.low:
-        low, high = seen.low[OBSERVATIONS], seen.high[OBSERVATIONS]
-        if still := (low == high).nonzero().flatten().tolist():
-            values = ", ".join(f"{float(low[column]):.4g}" for column in still[:8])
-            steps = f"in {seen.steps:,} steps of random and trained actions"
-            yield checks.Remark(
-                "columns that change",
-                f"{checks.columns_in_words(still)} always {values} {steps}",
-                "a column that never changes teaches nothing: see whether it is computed",
-            )
-
-
 def fitness_tells_apart(subject: checks.Subject, seen: Seen) -> Iterator[checks.Remark]:
     """The fitness is not the same in all steps."""
-    if "fitness" not in seen.low or bool(seen.low["fitness"] != seen.high["fitness"]):
+    if len(seen.fitness) != 1:
         return
-    value = float(seen.low["fitness"])
-    where = f"in all {seen.steps:,} steps of random and trained actions"
+    (value,) = seen.fitness
+    where = f"in all {seen.steps:,} steps of random actions"
     counts_steps = value and seen.ended and subject.task.fitness_reduction == "sum"
     if counts_steps or (not value and seen.trained_fitness):  # else a policy did reach it
         return
@@ -230,17 +193,6 @@ def fitness_tells_apart(subject: checks.Subject, seen: Seen) -> Iterator[checks.
     )
 
 
-_BASELINES: dict[RewardKind, str] = {
-    "human": "reports compare with no human reward, and the search with the sparse one alone",
-    "sparse": "reports cannot say what training on the metric itself gives",
-}
-"""What lacks without each."""
-_MANY_SUBSTEPS = 10
-_TOO_MANY_SUBSTEPS = 40
-_MUCH_MEMORY = 4_000_000
-"""Bytes."""
-
-
 def hooks(subject: checks.Subject) -> None:
     """No method or class attribute has almost the name of one that a subclass may define."""
     for place, name, meant in misspelt(subject.cls):
@@ -248,14 +200,6 @@ def hooks(subject: checks.Subject) -> None:
         actual = f"{place}{misspelling(subject.cls, name, meant)}"
         hint = f"rename it to {meant!r}, or to something less alike"
         raise checks.Nonconforming(expected, actual, hint)
-
-
-def baselines(subject: checks.Subject) -> Iterator[checks.Remark]:
-    """There is a human and a sparse reward to compare with."""
-    for kind, lost in _BASELINES.items() if subject.loaded.folder is not None else ():
-        if subject.loaded.reward_source(subject.task, kind) is None:
-            hint = f"write {getattr(subject.task, f'{kind}_reward')}, with a compute_reward in it"
-            yield checks.Remark(f"a {kind} reward", f"there is none: {lost}", hint)
 
 
 def settings(subject: checks.Subject) -> None:
@@ -278,38 +222,6 @@ def episode(subject: checks.Subject) -> Iterator[checks.Remark | checks.Note]:
         "set MAX_EPISODE_LENGTH (steps) and CONTROL_DT (seconds) beside make in env.py, or"
         " max_episode_length and control_dt in the class",
     )
-
-
-def mujoco_speed(subject: checks.Subject) -> Iterator[checks.Note | checks.Remark]:
-    """The model's integrator, timestep and memory allow a fast training."""
-    cls = subject.cls
-    if not issubclass(cls, MujocoTask):
-        raise checks.NotApplicable
-    environment = subject.make(1)
-    assert isinstance(environment, MujocoTask)
-    model = environment.model
-    integrator = mujoco.mjtIntegrator(model.opt.integrator).name.removeprefix("mjINT_")
-    count = substeps(cls, model)
-    text = f"integrator {integrator}, timestep {model.opt.timestep:g} s, {count} physics steps in a"
-    text += f" control step of {cls.control_dt:g} s"
-    if integrator == "RK4":
-        text += '; integrator="implicitfast" costs a quarter, and is stable at twice the timestep'
-    if count > _TOO_MANY_SUBSTEPS:
-        yield checks.Remark(
-            f"at most {_TOO_MANY_SUBSTEPS} physics steps in a control step",
-            text,
-            f'timestep="{cls.control_dt / _MANY_SUBSTEPS:.3g}" takes {_MANY_SUBSTEPS} physics'
-            f" steps, a training {count / _MANY_SUBSTEPS:.0f} times fewer",
-        )
-    else:
-        yield checks.Note(text)
-    if model.narena >= _MUCH_MEMORY and int(read_mjcf(environment).memory) < 0:
-        yield checks.Remark(
-            "a <size memory> in the MJCF",
-            f"there is none: MuJoCo reserves {model.narena / 1e6:.0f} MB for each simulation, of"
-            " which a worker has hundreds",
-            'write <size memory="256K"/>, with room for the contacts that you expect',
-        )
 
 
 # ── on a GPU ──────────────────────────────────────────────────────────────────────────────────────
