@@ -227,7 +227,7 @@ async def counted(description: TaskDescription, **values: object) -> Sequence[Ro
     models = models_of(settings, lambda reason: None)
     assert models is not None
     try:
-        return await count_requests(models, settings, description)
+        return count_requests(models, settings, description)
     finally:
         await models.close()
 

@@ -15,8 +15,6 @@ import torch
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.loading import load_environment
-from eureka_agent.training.conformance.checks import Note, Remark, Subject
-from eureka_agent.training.conformance.training import mujoco_speed
 
 WriteFolder = Callable[..., Path]
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.rewards import baseline
@@ -18,7 +17,7 @@ from eureka_agent.simulation.class_checks import misspelling, misspelt
 from eureka_agent.simulation.loading import RewardKind, describe
 from eureka_agent.simulation.mujoco_task import MujocoTask
 from eureka_agent.simulation.rollouts import as_choices, copied_variables
-from eureka_agent.simulation.vec_task import Transition, VecTask
+from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.conformance import checks
 from eureka_agent.training.environment_faults import OBSERVATIONS, check_rows
