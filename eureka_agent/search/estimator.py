@@ -276,24 +276,16 @@ LATER_TOKENS = 3250
 """Tokens of parents, curves and failures in later prompts (benchmarks/LOG.md)."""
 DOUBTED_SHARE = 0.125
 """Part of the proposals that the critic doubts: two of sixteen (docs/field-trial.md)."""
-REPLY_TOKENS = {
-    Role.DESIGNER: 570,  # 2,300 characters in 100 replies of recorded searches
-    Role.REVIEWER: 250,  # three sentences in JSON
-    Role.ANALYST: 425,  # the 250 words that it is asked for
-    Role.JUDGE: 50,
-    Role.METRIC: 800,  # a fitness is a reward with a page of words
-    Role.RANDOMISER: 800,  # four distributions of six parameters in JSON
+_TOKENS = {
+    Role.DESIGNER: (570, 0),  # 2,300 characters in 100 replies of recorded searches
+    Role.REVIEWER: (250, 375),  # three sentences in JSON on a reward
+    Role.ANALYST: (425, 1000),  # the 250 words that it is asked for, on a reward and a diagnosis
+    Role.JUDGE: (50, 2 * IMAGE_TOKENS),
+    Role.METRIC: (800, 0),  # a fitness is a reward with a page of words
+    Role.RANDOMISER: (800, 375),  # four distributions of six parameters in JSON, for a reward
 }
-"""Tokens of a usual reply. Hidden reasoning, which models count too, is not in it."""
-_BESIDE_TOKENS = {
-    Role.DESIGNER: 0,
-    Role.REVIEWER: 375,  # a reward
-    Role.ANALYST: 1000,  # a reward and a diagnosis
-    Role.JUDGE: 2 * IMAGE_TOKENS,
-    Role.METRIC: 0,
-    Role.RANDOMISER: 375,
-}
-"""Tokens of a role's prompt besides those of a first design request."""
+"""Tokens of a role's usual reply, without hidden reasoning, which models count too; and of its
+prompt besides those of a first design request."""
 
 
 def count_requests(
@@ -312,8 +304,9 @@ def count_requests(
     tokens = sum(len(each.content) for each in opening(request)) // CHARACTERS_PER_TOKEN
     found = []
     for role, model, requests, more in _asked(models, settings):
-        reply = requests * min(REPLY_TOKENS[role], models.reply_tokens or REPLY_TOKENS[role])
-        prompt = requests * (tokens + _BESIDE_TOKENS[role] + more)
+        usual, beside = _TOKENS[role]
+        reply = requests * min(usual, models.reply_tokens or usual)
+        prompt = requests * (tokens + beside + more)
         batched = settings.llm_batch and role not in LIVE_ROLES
         cost = Cost(prompt_tokens=prompt, completion_tokens=reply, batched=batched)
         price = models.prices.get(model.name)

@@ -18,8 +18,8 @@ from eureka_agent.llm.batches import batch_provider
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import ModelLimits
 from eureka_agent.llm.clients import language_model
-from eureka_agent.llm.gateway import ConfiguredModel
-from eureka_agent.llm.interface import AsksModels, LanguageModel, RetryObserver
+from eureka_agent.llm.gateway import ConfiguredModel, Gateway
+from eureka_agent.llm.interface import LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices
 from eureka_agent.resources import resource_folder
 from eureka_agent.search.budget import outage_limit
@@ -76,7 +76,7 @@ class Models:
         for model in self.all:
             await model.close()
 
-    def configured(self, model: LanguageModel, gateway: AsksModels) -> ConfiguredModel:
+    def configured(self, model: LanguageModel, gateway: Gateway) -> ConfiguredModel:
         """A model with a gateway, the run's temperature and its bound on reply tokens."""
         return ConfiguredModel(model, gateway, self.temperature, self.reply_tokens)
 

@@ -37,7 +37,7 @@ def test_nothing_is_found_in_a_whole_environment(tmp_path: Path) -> None:
 
 
 FOUND = table(r"""
-a misspelt hook | names | error | Lift has 'compute_terminations', which overrides nothing | def compute_termination( | def compute_terminations(
+a misspelt hook | loads | warning | Lift has 'compute_terminations', which overrides nothing | def compute_termination( | def compute_terminations(
 a column never written | observation columns | error | never written: columns 2, 3 | num_observations = 2 | num_observations = 4
 a velocity that is not reset | episodes begin anew | error | what an episode leaves in self.velocity is there in the next |         self.velocity[env_ids] = 0.0\n | ∅
 a timer that is not reset, and that these episodes never start | episodes begin anew | error | what an episode leaves in self.waited is there in the next: height is |         self.velocity = torch.zeros(num_envs)\n |         self.velocity = torch.zeros(num_envs)\n        self.waited = torch.zeros(num_envs)\n |         self.height = self.height + 0.1 * self.velocity\n |         self.height = self.height + 0.1 * self.velocity\n        self.waited = torch.where(self.height > 4.9, self.waited + 0.1, 0.0)\n | "height": self.height, | "height": self.height + self.waited,

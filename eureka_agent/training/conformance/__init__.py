@@ -12,13 +12,14 @@ import torch
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.simulation import user_modules
+from eureka_agent.simulation.class_checks import remarks_on
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.training.conformance import checks, rows, training
 from eureka_agent.training.environment_faults import place_of_error
 
 LIMIT_SECONDS = 60.0
 ROLLOUT_SECONDS = 4.0
-"""Duration of whole episodes of random actions, and of a brief training."""
+"""Duration of a brief training."""
 _STANDARD_ERROR = 2
 
 Finding = checks.Remark | checks.Note
@@ -26,7 +27,6 @@ Check = Callable[[checks.Subject], Iterable[Finding] | None]
 
 _MADE, _VARIABLES, _FITNESS = "can be made", "variables after a reset", "fitness"
 _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
-    ("names", training.hooks),
     ("observations after a reset", checks.observations_after_reset),
     ("observation columns", checks.written_columns),
     (_VARIABLES, checks.variables_after_reset),
@@ -135,15 +135,16 @@ class _Checking:
         loaded.task(task)
         self._loaded = loaded
         expected, hint = "nothing that is out of order", "correct it, or leave it if it is meant"
-        return [checks.Remark(expected, each, hint) for each in loaded.environment_class._remarks]
+        return [
+            checks.Remark(expected, each, hint) for each in remarks_on(loaded.environment_class)
+        ]
 
     def _rollouts(self) -> tuple[tuple[str, Check], ...]:
-        """The checks that run longer, with the values that they share."""
-        seen, seconds = training.Seen(), self._rollout_s
+        """The checks that run longer."""
+        training_ = partial(training.brief_training, seconds=self._rollout_s)
         return (
-            ("whole episodes", partial(training.long_episodes, seen=seen, seconds=seconds)),
-            ("a brief training", partial(training.brief_training, seen=seen, seconds=seconds)),
-            ("fitness tells apart", partial(training.fitness_tells_apart, seen=seen)),
+            ("a brief training", training_),
+            ("fitness tells apart", training.fitness_tells_apart),
         )
 
     def _run(

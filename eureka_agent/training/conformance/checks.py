@@ -63,6 +63,8 @@ class Subject:
     task: Task
     name: str = ""
     """Of the task."""
+    trained_fitness: float = 0.0
+    """Largest magnitude of an episode's fitness in a brief training."""
 
     @property
     def cls(self) -> type[VecTask]:

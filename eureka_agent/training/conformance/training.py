@@ -1,11 +1,10 @@
 """Checks of `eureka envs --check` on a task and on what its class declares: fitness and rewards, a
-brief training, misspelt names, settings, GPUs."""
+brief training, settings, GPUs."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -13,20 +12,15 @@ import torch
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings, parse_settings
-from eureka_agent.simulation.class_checks import misspelling, misspelt
 from eureka_agent.simulation.loading import RewardKind, describe
 from eureka_agent.simulation.mujoco_task import MujocoTask
-from eureka_agent.simulation.rollouts import as_choices, copied_variables
 from eureka_agent.simulation.vec_task import VecTask
-from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.conformance import checks
-from eureka_agent.training.environment_faults import OBSERVATIONS, check_rows
 from eureka_agent.training.reward import RewardContractError, RewardFunction, load_reward
 from eureka_agent.training.trainer import MemberFailed, MemberProgress, Trainer
 from eureka_agent.wording import rough_duration
 
 _KINDS: tuple[RewardKind, ...] = ("human", "sparse")
-_EPISODES = 2
 _LEAST_ITERATIONS = 2
 _MOST_ENV_STEPS = 50_000
 
@@ -86,49 +80,10 @@ def _checked_reward(subject: checks.Subject, kind: RewardKind) -> RewardFunction
     return reward
 
 
-# ── whole episodes and a brief training ───────────────────────────────────────────────────────────
+# ── a brief training ──────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass
-class Seen:
-    steps: int = 0
-    ended: int = 0
-    """Episodes that ended before the time limit."""
-    trained_fitness: float = 0.0
-    """Largest magnitude of an episode's fitness in a brief training."""
-    fitness: set[float] = field(default_factory=set)
-    """Values of the fitness."""
-
-
-def long_episodes(subject: checks.Subject, seen: Seen, seconds: float) -> None:
-    """Nothing turns NaN, infinite or huge in whole episodes of random actions."""
-    environment, function = subject.make(), subject.fitness()
-    generator = torch.Generator().manual_seed(8)
-    deadline = time.monotonic() + seconds
-    before = copied_variables(environment)
-    size = checks.ROWS, environment.num_actions
-
-    def when(row: int) -> str:
-        return f"in step {int(environment.progress_buf[row])} of an episode of random actions"
-
-    for _ in range(_EPISODES * environment.max_episode_length):
-        if time.monotonic() >= deadline:
-            break
-        actions = as_choices(environment, torch.randn(size, generator=generator))
-        transition = environment.advance(actions)
-        seen.steps += checks.ROWS
-        seen.ended += int(transition.terminated.sum())
-        values = {name: value.clone() for name, value in transition.variables.items()}
-        states = {**values, OBSERVATIONS: transition.observations}
-        check_rows(type(environment), states, when, environment.actions)
-        previous = {PREVIOUS_PREFIX + name: each for name, each in before.items()}
-        seen.fitness.update(function({**values, **previous}).tolist())
-        environment.reset_done()
-        before = copied_variables(environment)
-    environment.close()
-
-
-def brief_training(subject: checks.Subject, seen: Seen, seconds: float) -> Iterator[checks.Note]:
+def brief_training(subject: checks.Subject, seconds: float) -> Iterator[checks.Note]:
     """A short training runs, and no state that it reaches is NaN, infinite or huge."""
     budget = subject.task.training
     values = {**budget.overrides, "num_envs": budget.num_envs, "env_steps": budget.env_steps}
@@ -155,7 +110,7 @@ def brief_training(subject: checks.Subject, seen: Seen, seconds: float) -> Itera
             if isinstance(event, MemberProgress):
                 env_steps = event.point.env_steps
                 reached = abs(event.point.fitness or 0.0)
-                seen.trained_fitness = max(seen.trained_fitness, reached)
+                subject.trained_fitness = max(subject.trained_fitness, reached)
             elif isinstance(event, MemberFailed):
                 expected = f"a training on the {kind} that goes on"
                 actual = f"it failed: {event.reason}"
@@ -175,14 +130,17 @@ def brief_training(subject: checks.Subject, seen: Seen, seconds: float) -> Itera
     )
 
 
-def fitness_tells_apart(subject: checks.Subject, seen: Seen) -> Iterator[checks.Remark]:
+def fitness_tells_apart(subject: checks.Subject) -> Iterator[checks.Remark]:
     """The fitness is not the same in all steps."""
-    if len(seen.fitness) != 1:
+    function, steps = subject.fitness(), subject.sound_steps()
+    values = {each for step in steps for each in function(step.values).tolist()}
+    if len(values) != 1:
         return
-    (value,) = seen.fitness
-    where = f"in all {seen.steps:,} steps of random actions"
-    counts_steps = value and seen.ended and subject.task.fitness_reduction == "sum"
-    if counts_steps or (not value and seen.trained_fitness):  # else a policy did reach it
+    (value,) = values
+    where = f"in all {checks.ROWS * len(steps):,} steps of random actions"
+    ends = any(bool(step.terminated.any()) for step in steps)
+    counts_steps = value and ends and subject.task.fitness_reduction == "sum"
+    if counts_steps or (not value and subject.trained_fitness):  # else a policy did reach it
         return
     yield checks.Remark(
         "a fitness that differs between policies",
@@ -190,15 +148,6 @@ def fitness_tells_apart(subject: checks.Subject, seen: Seen) -> Iterator[checks.
         "compute it from its arguments; where no chance policy ever earns any of it, see whether it"
         " can be reached, or give it a slope",
     )
-
-
-def hooks(subject: checks.Subject) -> None:
-    """No method or class attribute has almost the name of one that a subclass may define."""
-    for place, name, meant in misspelt(subject.cls):
-        expected = f"{meant}, as the base class calls it"
-        actual = f"{place}{misspelling(subject.cls, name, meant)}"
-        hint = f"rename it to {meant!r}, or to something less alike"
-        raise checks.Nonconforming(expected, actual, hint)
 
 
 def settings(subject: checks.Subject) -> None:
