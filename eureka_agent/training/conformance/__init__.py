@@ -128,7 +128,9 @@ class _Checking:
             known.add(repr(subject.task.options))
             yield from self._run(_OF_A_TASK, subject)
             if not self._broken:
-                yield from self._run(self._rollouts(), subject)
+                brief = partial(training.brief_training, seconds=self._rollout_s)
+                last = ("fitness tells apart", training.fitness_tells_apart)
+                yield from self._run((("a brief training", brief), last), subject)
 
     def _load(self, task: str | None) -> list[checks.Remark]:
         loaded = load_environment(self._reference)
@@ -138,14 +140,6 @@ class _Checking:
         return [
             checks.Remark(expected, each, hint) for each in remarks_on(loaded.environment_class)
         ]
-
-    def _rollouts(self) -> tuple[tuple[str, Check], ...]:
-        """The checks that run longer."""
-        training_ = partial(training.brief_training, seconds=self._rollout_s)
-        return (
-            ("a brief training", training_),
-            ("fitness tells apart", training.fitness_tells_apart),
-        )
 
     def _run(
         self, chosen: Iterable[tuple[str, Check]], subject: checks.Subject
