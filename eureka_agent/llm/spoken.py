@@ -42,8 +42,6 @@ class Block:
     language: str
     """Declared language in lower case, or empty."""
     body: str
-    closed: bool
-    """False where the text ended before the block."""
 
 
 def split(text: str) -> list[Block | str]:
@@ -67,7 +65,7 @@ def split(text: str) -> list[Block | str]:
                 lines.append(line)
                 continue
             lines += [before] if indent is None else []
-            parts.append(_block(opened[2], lines, closed=True))
+            parts.append(_block(opened[2], lines))
             opened, lines = None, []
             if not language:
                 continue
@@ -75,7 +73,7 @@ def split(text: str) -> list[Block | str]:
         glued = _GLUED.match(found["info"])
         lines = [] if glued is None else [found["info"][glued.end() :]]
         opened = indent or 0, fence, language
-    parts.append("\n".join(lines) if opened is None else _block(opened[2], lines, closed=False))
+    parts.append("\n".join(lines) if opened is None else _block(opened[2], lines))
     return [*parts, ""] if isinstance(parts[-1], Block) else parts
 
 
@@ -83,10 +81,10 @@ def _language(info: str) -> str:
     return (re.split(r"[\s{,:]", info.strip().lower().lstrip("{.")) or [""])[0].rstrip("}")
 
 
-def _block(language: str, lines: list[str], *, closed: bool) -> Block:
+def _block(language: str, lines: list[str]) -> Block:
     if all(line.lstrip().startswith(">") for line in lines):
         lines = [re.sub(r"^[ \t]*> ?", "", line) for line in lines]
-    return Block(language, textwrap.dedent("\n".join(lines)) + "\n", closed)
+    return Block(language, textwrap.dedent("\n".join(lines)) + "\n")
 
 
 def split_blocks(text: str) -> tuple[list[Block], str]:

@@ -276,7 +276,7 @@ LATER_TOKENS = 3250
 """Tokens of parents, curves and failures in later prompts (benchmarks/LOG.md)."""
 DOUBTED_SHARE = 0.125
 """Part of the proposals that the critic doubts: two of sixteen (docs/field-trial.md)."""
-_TOKENS = {
+ROLE_TOKENS = {
     Role.DESIGNER: (570, 0),  # 2,300 characters in 100 replies of recorded searches
     Role.REVIEWER: (250, 375),  # three sentences in JSON on a reward
     Role.ANALYST: (425, 1000),  # the 250 words that it is asked for, on a reward and a diagnosis
@@ -304,7 +304,7 @@ def count_requests(
     tokens = sum(len(each.content) for each in opening(request)) // CHARACTERS_PER_TOKEN
     found = []
     for role, model, requests, more in _asked(models, settings):
-        usual, beside = _TOKENS[role]
+        usual, beside = ROLE_TOKENS[role]
         reply = requests * min(usual, models.reply_tokens or usual)
         prompt = requests * (tokens + beside + more)
         batched = settings.llm_batch and role not in LIVE_ROLES

@@ -95,7 +95,13 @@ def models_of(
         )
     outage_s = outage_limit(settings)
     if settings.model == ("offline",):
-        _refuse_models_without_designer(settings)
+        for name, value in (("reviewer", settings.reviewer), ("analyst", settings.analyst)):
+            if value not in (OFF, AUTO):
+                raise SettingsError(
+                    f"--{name} {value!r} is asked for, but the offline designer does not listen to"
+                    " models",
+                    "name a designer with --model <provider>/<name>",
+                )
         return None
     if settings.model[0].startswith(replay.REPLAY):
         return _replayed(settings)
@@ -255,17 +261,6 @@ def recording_of(run: Run) -> replay.Recording:
         settings,
         {name: value for name, value in search.items() if value is not None},
     )
-
-
-def _refuse_models_without_designer(settings: SearchSettings) -> None:
-    """Raise SettingsError for a reviewer or an analyst beside the offline designer."""
-    for name, value in (("reviewer", settings.reviewer), ("analyst", settings.analyst)):
-        if value not in (OFF, AUTO):
-            raise SettingsError(
-                f"--{name} {value!r} is asked for, but the offline designer does not listen to"
-                " models",
-                "name a designer with --model <provider>/<name>",
-            )
 
 
 def _provider(model: str) -> str:

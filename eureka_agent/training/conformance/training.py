@@ -14,13 +14,11 @@ from eureka_agent.rewards import baseline
 from eureka_agent.settings import TrainingSettings, parse_settings
 from eureka_agent.simulation.loading import RewardKind, describe
 from eureka_agent.simulation.mujoco_task import MujocoTask
-from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.conformance import checks
 from eureka_agent.training.reward import RewardContractError, RewardFunction, load_reward
 from eureka_agent.training.trainer import MemberFailed, MemberProgress, Trainer
 from eureka_agent.wording import rough_duration
 
-_KINDS: tuple[RewardKind, ...] = ("human", "sparse")
 _LEAST_ITERATIONS = 2
 _MOST_ENV_STEPS = 50_000
 
@@ -90,18 +88,12 @@ def brief_training(subject: checks.Subject, seconds: float) -> Iterator[checks.N
     settings = parse_settings(TrainingSettings, values, "the task's training budget")
     wanted = budget.env_steps
     settings = settings.model_copy(update={"env_steps": min(_MOST_ENV_STEPS, wanted)})
-    found = {kind: _reward(subject, kind) for kind in _KINDS}
-    reward = found["human"] or found["sparse"]
+    human = _reward(subject, "human")
+    reward = human or _reward(subject, "sparse")
     if reward is None:
         raise checks.NotApplicable
-    kind = "human reward" if found["human"] else "sparse reward"
-    made: list[VecTask] = []
-
-    def make(rows: int) -> VecTask:
-        made.append(subject.make(rows))
-        return made[-1]
-
-    trainer = Trainer(make, subject.task, settings, 1, iteration_limit=None)
+    kind = "human reward" if human else "sparse reward"
+    trainer = Trainer(subject.make, subject.task, settings, 1, iteration_limit=None)
     trainer.submit("check", reward, 0)
     began = measured = time.monotonic()
     iterations, env_steps, first_steps = 0, 0, 0
@@ -118,8 +110,6 @@ def brief_training(subject: checks.Subject, seconds: float) -> Iterator[checks.N
         iterations += 1
         if iterations == 1 and trainer.busy:  # it warms up, unless it is the only one
             measured, first_steps = time.monotonic(), env_steps
-    for environment in made:
-        environment.close()
     rate = (env_steps - first_steps) / max(time.monotonic() - measured, 1e-9)
     share = trainer.timers["physics"] / max(sum(trainer.timers.values()), 1e-9)
     two_digits = round(rate, -max(0, len(str(int(rate))) - 2))
