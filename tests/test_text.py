@@ -58,5 +58,5 @@ def test_marks_of_headings_and_blocks_go_but_no_numbers_of_issues() -> None:
 
 def test_blocks_and_the_prose_around_them() -> None:
     blocks, prose = split_blocks("Before\n\n```Python title=x\nx = 1\n```\nbetween\n~~~\ny\n")
-    assert blocks == [Block("python", "x = 1\n", True), Block("", "y\n\n", False)]
+    assert blocks == [Block("python", "x = 1\n"), Block("", "y\n\n")]
     assert prose == "Before\n\nbetween"

@@ -9,9 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
-from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
+from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.prompts import render, system_message
 from eureka_agent.llm.spoken import ending_of, objects, spoken, why_no_answer
 from eureka_agent.parameters import values_text
@@ -63,41 +62,22 @@ class DistributionWriter:
 
     async def write(self, request: DistributionRequest) -> Found:
         """The distributions that could be read, at most as many as were asked for, and the faults
-        of the others. Where some are missing the model is asked once more. Raises the errors of
-        the gateway for the first request."""
-        messages = self.opening(request)
-        answer, found, faults = await self._ask(request, (), messages)
-        missing = request.count - len(found)
-        if not missing:
-            return found, faults
-        again = render("randomise_again.md", faults=faults, found=found, count=missing)
-        try:
-            messages = (*messages, answer, ChatMessage("user", again))
-            _, more, others = await self._ask(request, found, messages)
-        except (BudgetSpentError, LanguageModelError) as error:
-            return found, (*faults, error.message)
-        return (*found, *more), others
+        of the others. Raises the errors of the gateway."""
+        message = await self._model.ask(
+            Role.RANDOMISER, *self.opening(request), attempt=request.attempt
+        )
+        found, faults = parse_distributions(
+            message.reply, self._parameters, self._model.name, request.known, request.count
+        )
+        if not found and ending_of(message) is not FinishReason.STOP:
+            faults = (why_no_answer(message)[0],)
+        return found, faults
 
     def opening(self, request: DistributionRequest) -> tuple[ChatMessage, ...]:
         scores = {each.name: each for each in request.prior.parameters}
         pairs = [(each, scores[each.name]) for each in self._parameters]
         order = render("randomise_order.md", request=request, parameters=pairs)
         return self._system, ChatMessage("user", order)
-
-    async def _ask(
-        self,
-        request: DistributionRequest,
-        known: tuple[RandomisedParameters, ...],
-        messages: Sequence[ChatMessage],
-    ) -> tuple[ChatMessage, tuple[RandomisedParameters, ...], tuple[str, ...]]:
-        message = await self._model.ask(Role.RANDOMISER, *messages, attempt=request.attempt)
-        all_known, count = (*request.known, *known), request.count - len(known)
-        found, faults = parse_distributions(
-            message.reply, self._parameters, self._model.name, all_known, count
-        )
-        if not found and ending_of(message) is not FinishReason.STOP:
-            faults = (why_no_answer(message)[0],)
-        return ChatMessage("assistant", message.reply.strip() or "(no answer)"), found, faults
 
 
 # ── the reply ─────────────────────────────────────────────────────────────────────────────────────

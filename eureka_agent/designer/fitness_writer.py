@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import json
 import math
-import re
-import unicodedata
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -17,7 +15,7 @@ from eureka_agent.errors import EurekaError
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
 from eureka_agent.llm.prompts import render
-from eureka_agent.llm.spoken import ending_of, spoken, why_no_answer
+from eureka_agent.llm.spoken import ending_of, objects, spoken, why_no_answer
 from eureka_agent.records import Finding, Message, TaskDescription, Verdict, WrittenFitness
 from eureka_agent.rewards import CodeReward, RewardSpecification
 from eureka_agent.task import FitnessReduction
@@ -33,9 +31,6 @@ _EXPECTED = {
     "success": "a number, or null where no episode counts as solved",
 }
 """Keys of the JSON block with what each holds; `success` may be left out."""
-_OBJECT_STARTS = re.compile(r"^[ \t]*(?=\{)", re.MULTILINE)
-_MOST_OBJECTS = 50
-_UNSEEN = ("Cc", "Cf", "Co", "Cs")
 _FORM = 'end with one JSON block: {"doc": "…", "unit": "…", "reduction": "sum", "success": null}'
 
 
@@ -63,7 +58,7 @@ class FitnessReply:
     words: FitnessWords | None
     """None if they cannot be used; `findings` tell why."""
     findings: tuple[Finding, ...]
-    """Findings on the words, and on invisible characters in the source."""
+    """Findings on the parts of the reply."""
 
 
 class FitnessWriter:
@@ -151,32 +146,20 @@ def _line(found: Finding) -> str:
 
 def parse_fitness_reply(text: str) -> FitnessReply:
     """Find function and words in a reply of any form."""
-    block, rest, problem = _last_object(spoken(printable(text)).text)
-    reply = parse_reply(rest)  # a JSON object is valid Python too
-    findings = list(_unseen(reply.source))
+    values = objects(spoken(printable(text)).text)
+    blocks = (each for each in values if isinstance(each, dict) and _EXPECTED.keys() & each.keys())
+    block, reply, findings = next(blocks, None), parse_reply(text), list[Finding]()
     if not reply.source:
         said = _one_line(text)
         excerpt = f"; it begins: {said[:200]!r}" if said else ", it is empty"
         fault = f"the reply holds no function `compute_reward`{excerpt}"
         findings.append(finding("F701", fault, hint="write the function"))
     if block is None:
-        fault = f"the JSON block cannot be read: {problem}"
-        fault = fault if problem else "the reply holds no JSON block with its words"
+        fault = "the reply holds no JSON block with its words"
         findings.append(finding("F703", fault, hint=_FORM))
         return FitnessReply(reply.source, reply.reasoning, None, tuple(findings))
     words, faults = _words(block)
     return FitnessReply(reply.source, reply.reasoning, words, (*findings, *faults))
-
-
-def _unseen(source: str) -> Iterator[Finding]:
-    """Find an invisible character: the user decides by reading the source."""
-    for number, line in enumerate(source.split("\n"), 1):
-        for each in line:
-            if each != "\t" and unicodedata.category(each) in _UNSEEN:
-                fault = f"the character U+{ord(each):04X} cannot be seen"
-                hint = "write the source in visible characters"
-                yield finding("F702", fault, hint=hint, line=number)
-                return
 
 
 def _words(found: Mapping[str, Any]) -> tuple[FitnessWords | None, list[Finding]]:
@@ -195,7 +178,7 @@ def _words(found: Mapping[str, Any]) -> tuple[FitnessWords | None, list[Finding]
     ]
     for key, expected in _EXPECTED.items():
         if key in found and not fits[key]:
-            shown = json.dumps(found[key])[:80]
+            shown = json.dumps(found[key], default=str)[:80]
             fault = f"{key!r} in the JSON block is {shown}, expected {expected}"
             faults.append(finding("F705", fault, hint=_FORM))
     if faults:
@@ -211,24 +194,6 @@ def _number(value: object) -> float | None:
         return float(value) if math.isfinite(value) else None
     except OverflowError:  # an integer of hundreds of digits
         return None
-
-
-def _last_object(text: str) -> tuple[dict[str, Any] | None, str, str]:
-    """The last JSON object with one of the keys; the text without it; why there is none."""
-    problem = ""
-    for match in list(_OBJECT_STARTS.finditer(text))[: -_MOST_OBJECTS - 1 : -1]:
-        start = match.end()
-        try:
-            value, end = json.JSONDecoder().raw_decode(text, start)
-        except json.JSONDecodeError as error:
-            if not problem and any(f'"{key}"' in text[start:] for key in _EXPECTED):
-                problem = f"{error.msg} at {text[error.pos : error.pos + 20]!r}"
-        except (RecursionError, ValueError):  # absurd nesting, a number of thousands of digits
-            problem = problem or "it is no plain object"
-        else:
-            if isinstance(value, dict) and any(key in value for key in _EXPECTED):
-                return value, text[:start] + text[end:], ""
-    return None, text, problem
 
 
 def _one_line(text: object) -> str:

@@ -164,11 +164,13 @@ def given_reward(source: str, *, trusted: bool = False) -> CodeReward:
     return CodeReward(source=source, author=GIVEN_DESIGNER, trusted=trusted)
 
 
-def proposal_of(reward: RewardSpecification, request: DesignRequest) -> Proposal:
+def proposal_of(
+    reward: RewardSpecification, request: DesignRequest, reasoning: str = "Written by a person."
+) -> Proposal:
     """The proposal of a reward that a person wrote or changed, which no designer is asked for."""
     return Proposal(
         reward=reward,
-        reasoning="Written by a person.",
+        reasoning=reasoning,
         operator=request.operator,
         parents=tuple(parent.id for parent in request.parents),
         reply=reward.source,
@@ -187,13 +189,7 @@ class GivenDesigner:
         self.origin = origin
 
     async def propose(self, request: DesignRequest) -> Proposal:
-        reasoning = f"Taken from {self.origin}."
-        return Proposal(
-            reward=self.reward,
-            reasoning=reasoning,
-            operator=Operator.FRESH,
-            reply=self.reward.source,
-        )
+        return proposal_of(self.reward, request, f"Taken from {self.origin}.")
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict

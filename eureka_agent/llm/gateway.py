@@ -17,7 +17,6 @@ from eureka_agent.llm.access import redact
 from eureka_agent.llm.batches import RequestBatches
 from eureka_agent.llm.budget import Budget, Reservation
 from eureka_agent.llm.interface import (
-    AsksModels,
     ChatMessage,
     Completion,
     CompletionRequest,
@@ -222,7 +221,7 @@ class ConfiguredModel:
     """A model with the gateway of its requests, a run's temperature and its bound on replies."""
 
     model: LanguageModel
-    gateway: AsksModels
+    gateway: Gateway
     temperature: float | None = None
     """None: the model's own."""
     reply_tokens: int | None = None

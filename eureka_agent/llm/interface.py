@@ -158,14 +158,6 @@ class MessageStore(Protocol):
     def put(self, key: str, message: Message) -> None: ...
 
 
-class AsksModels(Protocol):
-    """A gateway of requests to models (`eureka_agent.llm.gateway.Gateway`)."""
-
-    async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
-        """Return the stored reply. Raises BudgetSpentError and LanguageModelError."""
-        ...
-
-
 def message_key(model: str, request: CompletionRequest) -> str:
     """Content-addressed key of a request: all that affects the reply, and the sample's number."""
     content = {

@@ -101,26 +101,16 @@ class ReplayModel:
         """Do nothing: there are no connections."""
 
     def _missing(self, request: interface.CompletionRequest) -> tuple[str, str]:
-        asked, recording = interface.transcript(request.messages), self._recording
         whom = request.role.value + (f" for attempt {request.attempt}" if request.attempt else "")
-        own = [
-            each.request
-            for each in recording.messages.values()
-            if (each.role, each.model) == (request.role.value, self.name)
-        ]
+        why = "another task, seed or setting asks something else"
         hint = (
             "replay with the task, seed, strategy and settings of the recorded run, on the same"
             " kind of machine; or ask a model, with --model <provider>/<name>"
         )
         if self._flags:
             hint = f"give the settings of the recorded search: {self._flags}"
-        if recording.search.get("schedule") == "steady":
+        if self._recording.search.get("schedule") == "steady":
             why = "it is of a steady search, whose later requests depend on when trainings ended"
             hint = "play back a search that was made with --schedule generations"
-        elif not own:
-            why = f"it has none of that role from {self.name}"
-        elif asked in own:
-            why = "the same conversation was recorded, but under another seed or other settings"
-        else:
-            why = f"it has {len(own)} of that role, and none to this conversation"
-        return f"the recording {recording.name!r} has no reply to what the {whom} asks: {why}", hint
+        name = self._recording.name
+        return f"the recording {name!r} has no reply to what the {whom} asks: {why}", hint

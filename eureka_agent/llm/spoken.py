@@ -42,8 +42,6 @@ class Block:
     language: str
     """Declared language in lower case, or empty."""
     body: str
-    closed: bool
-    """False where the text ended before the block."""
 
 
 def split(text: str) -> list[Block | str]:
@@ -67,7 +65,7 @@ def split(text: str) -> list[Block | str]:
                 lines.append(line)
                 continue
             lines += [before] if indent is None else []
-            parts.append(_block(opened[2], lines, closed=True))
+            parts.append(_block(opened[2], lines))
             opened, lines = None, []
             if not language:
                 continue
@@ -75,7 +73,7 @@ def split(text: str) -> list[Block | str]:
         glued = _GLUED.match(found["info"])
         lines = [] if glued is None else [found["info"][glued.end() :]]
         opened = indent or 0, fence, language
-    parts.append("\n".join(lines) if opened is None else _block(opened[2], lines, closed=False))
+    parts.append("\n".join(lines) if opened is None else _block(opened[2], lines))
     return [*parts, ""] if isinstance(parts[-1], Block) else parts
 
 
@@ -83,10 +81,10 @@ def _language(info: str) -> str:
     return (re.split(r"[\s{,:]", info.strip().lower().lstrip("{.")) or [""])[0].rstrip("}")
 
 
-def _block(language: str, lines: list[str], *, closed: bool) -> Block:
+def _block(language: str, lines: list[str]) -> Block:
     if all(line.lstrip().startswith(">") for line in lines):
         lines = [re.sub(r"^[ \t]*> ?", "", line) for line in lines]
-    return Block(language, textwrap.dedent("\n".join(lines)) + "\n", closed)
+    return Block(language, textwrap.dedent("\n".join(lines)) + "\n")
 
 
 def split_blocks(text: str) -> tuple[list[Block], str]:
@@ -147,8 +145,12 @@ _OTHER_TURN = re.compile(
     r"(?:<\|im_start\|>|<\|start_header_id\|>|<start_of_turn>)\s*user\b|<\|user\|>|\[INST\]"
 )
 """Begin of a user's turn, with which a model goes on that nothing stopped."""
-_HARMONY = re.compile(r"<\|(start|channel|constrain|message|end|return|call)\|>")
-_IS_HARMONY = re.compile(r"<\|(?:channel|message)\|>")
+_HARMONY = re.compile(
+    r"<\|channel\|>\s*(\w*)[^<]{0,100}(?:<\|constrain\|>[^<]{0,100})?<\|message\|>"
+    r"(.*?)(?=<\|(?:start|channel|end|return|call)\|>|\Z)",
+    re.DOTALL,
+)
+"""Channel and text of a message of gpt-oss; the answer is in the channel `final`."""
 
 LONGEST_REFUSAL = 200
 """Most characters of a refusal's words that are shown."""
@@ -189,8 +191,9 @@ class Spoken:
 def spoken(reply: str) -> Spoken:
     """Take the answer out of a reply's text. Text before an end of thoughts is thought, also where
     their begin is missing, since chat templates may give it to the model."""
-    if _IS_HARMONY.search(reply):
-        return _harmony(reply)
+    if messages := _HARMONY.findall(reply):
+        final = [text for channel, text in messages if channel.casefold() == "final"]
+        return Spoken(_bare("\n".join(final)), "" if final else reply)
     pieces: list[str] = []
     depth = place = begin = 0  # place: end of the last thought; begin: of the open one
     for tag in _TAG.finditer(reply):
@@ -223,27 +226,6 @@ def _begins_line(text: str, place: int, last: int) -> bool:
     start = max(last, place - 200)
     before = text[max(start, text.rfind("\n", start, place) + 1) : place].rstrip()
     return not before or before.endswith((">", "]"))
-
-
-def _harmony(reply: str) -> Spoken:
-    """The messages of Harmony's channel `final` (gpt-oss), or those without a channel."""
-    final: list[str] = []
-    bare: list[str] = []
-    header, state, place = "", "message", 0
-    named = False
-    for token in [*_HARMONY.finditer(reply), None]:
-        text = reply[place : len(reply) if token is None else token.start()]
-        if state == "message" and header == "final":
-            final.append(text)
-        elif state == "message" and not header and place:
-            bare.append(text)
-        elif state == "channel":
-            header, named = (text.split() or [""])[0].casefold(), True
-        if token is not None:
-            place, state = token.end(), token[1]
-            header = "" if state in ("start", "end", "return", "call") else header
-    found = final if named else bare
-    return Spoken(_bare("\n".join(found))) if found else Spoken("", reply)
 
 
 def _bare(text: str) -> str:

@@ -133,9 +133,7 @@ class AttemptRunner:
         verdict = await self._critic.judge(
             attempt.proposal.reward, memory=self._memory.before(attempt.iteration, attempt.sample)
         )
-        return self._judged(attempt, with_problem(verdict, attempt.proposal))
-
-    def _judged(self, attempt: Attempt, verdict: Verdict) -> Attempt:
+        verdict = with_problem(verdict, attempt.proposal)
         self._observer(Judged(attempt=attempt.id, verdict=verdict))
         judged = self._run.archive.state.by_id[attempt.id]
         if judged.proposal.reward != attempt.proposal.reward:

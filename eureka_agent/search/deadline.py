@@ -98,10 +98,6 @@ class Deadline:
         return (generation + ahead + last * whole) * seconds / done if done else 0.0
 
 
-async def _at_once() -> None:
-    """Wait for nothing."""
-
-
 @dataclass(frozen=True)
 class SearchContext:
     """Parts and limits that a search shares with others. The default: it has the machine alone."""
@@ -112,8 +108,8 @@ class SearchContext:
     """Its share of the trainings."""
     budget: Budget | None = None
     """Spending on models by all searches together; None: unlimited."""
-    before_request: Callable[[], Awaitable[object]] = _at_once
-    """Waits as long as no model is to be asked."""
+    before_request: Callable[[], Awaitable[object]] | None = None
+    """Waits as long as no model is to be asked; None: never."""
     time_limit: Callable[[], TimeLimit | None] = lambda: None
     """Wall time from now until all searches end, if that is limited."""
     breakers: Breakers | None = None

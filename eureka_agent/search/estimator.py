@@ -21,7 +21,7 @@ from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.base_record import Record
 from eureka_agent.boundary.events import Opened
 from eureka_agent.designer.interface import DesignRequest
-from eureka_agent.designer.llm_designer import LanguageModelDesigner
+from eureka_agent.designer.llm_designer import opening
 from eureka_agent.environment_files import fingerprint_of, folder_files
 from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.devices import Hardware, choose_hardware
@@ -30,9 +30,8 @@ from eureka_agent.fleet.jobs import Problem
 from eureka_agent.journal.entries import Notice, Observer
 from eureka_agent.llm.batches import LIVE_ROLES
 from eureka_agent.llm.budget import CHARACTERS_PER_TOKEN, IMAGE_TOKENS
-from eureka_agent.llm.gateway import ConfiguredModel
-from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Role
-from eureka_agent.records import Cost, Message, Operator, TaskDescription
+from eureka_agent.llm.interface import LanguageModel, Role
+from eureka_agent.records import Cost, Operator, TaskDescription
 from eureka_agent.report.plan import RoleEstimate, SearchEstimate, SearchPlan, asked_in_all
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
@@ -199,7 +198,7 @@ class Estimator:
         trainings = counts.likely(settings.iterations)
         roles: list[RoleEstimate] = []
         if live is not None and settings.iterations:
-            roles = await count_requests(live, settings, description)
+            roles = count_requests(live, settings, description)
         estimate = SearchEstimate(
             trainings=trainings,
             env_steps=trainings * settings.steps_of_a_training,
@@ -277,39 +276,19 @@ LATER_TOKENS = 3250
 """Tokens of parents, curves and failures in later prompts (benchmarks/LOG.md)."""
 DOUBTED_SHARE = 0.125
 """Part of the proposals that the critic doubts: two of sixteen (docs/field-trial.md)."""
-REPLY_TOKENS = {
-    Role.DESIGNER: 570,  # 2,300 characters in 100 replies of recorded searches
-    Role.REVIEWER: 250,  # three sentences in JSON
-    Role.ANALYST: 425,  # the 250 words that it is asked for
-    Role.JUDGE: 50,
-    Role.METRIC: 800,  # a fitness is a reward with a page of words
-    Role.RANDOMISER: 800,  # four distributions of six parameters in JSON
+ROLE_TOKENS = {
+    Role.DESIGNER: (570, 0),  # 2,300 characters in 100 replies of recorded searches
+    Role.REVIEWER: (250, 375),  # three sentences in JSON on a reward
+    Role.ANALYST: (425, 1000),  # the 250 words that it is asked for, on a reward and a diagnosis
+    Role.JUDGE: (50, 2 * IMAGE_TOKENS),
+    Role.METRIC: (800, 0),  # a fitness is a reward with a page of words
+    Role.RANDOMISER: (800, 375),  # four distributions of six parameters in JSON, for a reward
 }
-"""Tokens of a usual reply. Hidden reasoning, which models count too, is not in it."""
-_BESIDE_TOKENS = {
-    Role.DESIGNER: 0,
-    Role.REVIEWER: 375,  # a reward
-    Role.ANALYST: 1000,  # a reward and a diagnosis
-    Role.JUDGE: 2 * IMAGE_TOKENS,
-    Role.METRIC: 0,
-    Role.RANDOMISER: 375,
-}
-"""Tokens of a role's prompt besides those of a first design request."""
+"""Tokens of a role's usual reply, without hidden reasoning, which models count too; and of its
+prompt besides those of a first design request."""
 
 
-class _Counted:
-    """A gateway that asks nobody and counts the tokens of a prompt."""
-
-    tokens = 0
-
-    async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
-        """Count a request. The reply says nothing."""
-        characters = sum(len(message.content) for message in request.messages)
-        self.tokens = characters // CHARACTERS_PER_TOKEN
-        return Message(role=request.role.value, model=model.name, request="", reply="…")
-
-
-async def count_requests(
+def count_requests(
     models: Models, settings: SearchSettings, description: TaskDescription
 ) -> list[RoleEstimate]:
     """Requests by role and model, without revisions; the first design request is counted."""
@@ -322,12 +301,12 @@ async def count_requests(
         seed=settings.seed,
         settings=settings,
     )
-    counted = _Counted()
-    await LanguageModelDesigner([ConfiguredModel(models.designers[0], counted)]).propose(request)
+    tokens = sum(len(each.content) for each in opening(request)) // CHARACTERS_PER_TOKEN
     found = []
     for role, model, requests, more in _asked(models, settings):
-        reply = requests * min(REPLY_TOKENS[role], models.reply_tokens or REPLY_TOKENS[role])
-        prompt = requests * (counted.tokens + _BESIDE_TOKENS[role] + more)
+        usual, beside = ROLE_TOKENS[role]
+        reply = requests * min(usual, models.reply_tokens or usual)
+        prompt = requests * (tokens + beside + more)
         batched = settings.llm_batch and role not in LIVE_ROLES
         cost = Cost(prompt_tokens=prompt, completion_tokens=reply, batched=batched)
         price = models.prices.get(model.name)

@@ -18,8 +18,8 @@ from eureka_agent.llm.batches import batch_provider
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import ModelLimits
 from eureka_agent.llm.clients import language_model
-from eureka_agent.llm.gateway import ConfiguredModel
-from eureka_agent.llm.interface import AsksModels, LanguageModel, RetryObserver
+from eureka_agent.llm.gateway import ConfiguredModel, Gateway
+from eureka_agent.llm.interface import LanguageModel, RetryObserver
 from eureka_agent.llm.prices import Price, find_prices
 from eureka_agent.resources import resource_folder
 from eureka_agent.search.budget import outage_limit
@@ -76,7 +76,7 @@ class Models:
         for model in self.all:
             await model.close()
 
-    def configured(self, model: LanguageModel, gateway: AsksModels) -> ConfiguredModel:
+    def configured(self, model: LanguageModel, gateway: Gateway) -> ConfiguredModel:
         """A model with a gateway, the run's temperature and its bound on reply tokens."""
         return ConfiguredModel(model, gateway, self.temperature, self.reply_tokens)
 
@@ -95,7 +95,13 @@ def models_of(
         )
     outage_s = outage_limit(settings)
     if settings.model == ("offline",):
-        _refuse_models_without_designer(settings)
+        for name, value in (("reviewer", settings.reviewer), ("analyst", settings.analyst)):
+            if value not in (OFF, AUTO):
+                raise SettingsError(
+                    f"--{name} {value!r} is asked for, but the offline designer does not listen to"
+                    " models",
+                    "name a designer with --model <provider>/<name>",
+                )
         return None
     if settings.model[0].startswith(replay.REPLAY):
         return _replayed(settings)
@@ -255,17 +261,6 @@ def recording_of(run: Run) -> replay.Recording:
         settings,
         {name: value for name, value in search.items() if value is not None},
     )
-
-
-def _refuse_models_without_designer(settings: SearchSettings) -> None:
-    """Raise SettingsError for a reviewer or an analyst beside the offline designer."""
-    for name, value in (("reviewer", settings.reviewer), ("analyst", settings.analyst)):
-        if value not in (OFF, AUTO):
-            raise SettingsError(
-                f"--{name} {value!r} is asked for, but the offline designer does not listen to"
-                " models",
-                "name a designer with --model <provider>/<name>",
-            )
 
 
 def _provider(model: str) -> str:

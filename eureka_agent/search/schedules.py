@@ -109,10 +109,12 @@ class Rounds(Generations):
         search, ask = self._search, self._search.ask
         assert ask is not None  # the schedule is chosen by it
         while True:
-            iteration = self._unfinished()
+            state = search.run.archive.state
+            # a generation that an earlier process has planned and not ended comes first
+            left = (each for each, _ in state.plans if each not in state.iterations_ended)
+            iteration = next(left, None)
             if iteration is None:
-                plans = search.run.archive.state.plans
-                iteration = max((each for each, _ in plans), default=-1) + 1
+                iteration = max((each for each, _ in state.plans), default=-1) + 1
                 await self._judged(iteration - 1)
                 while search.run.archive.state.decision is None:
                     await ask()
@@ -134,11 +136,6 @@ class Rounds(Generations):
             self._search.raise_if_fatal(error)
             text = f"not all attempts were judged: {error.message}; {error.hint}"
             self._search.observer(Notice(text=text, level="warning"))
-
-    def _unfinished(self) -> int | None:
-        """A generation that an earlier process has planned and not ended."""
-        state = self._search.run.archive.state
-        return next((each for each, _ in state.plans if each not in state.iterations_ended), None)
 
 
 class Steady:

@@ -157,9 +157,13 @@ def misspelt(cls: type[VecTask]) -> Iterator[tuple[str, str, str]]:
                 yield place_of_function(value) if is_method else "", name, close[0]
 
 
-def misspelling(cls: type[VecTask], name: str, meant: str) -> str:
-    what = f"{cls.__name__} has {name!r}, which overrides nothing and which nothing reads"
-    return f"{what}; the base class calls {meant!r}"
+def remarks_on(cls: type[VecTask]) -> tuple[str, ...]:
+    """Likely mistakes in a class that can be used: its misspelt names, and its own remarks."""
+    what = f"{cls.__name__} has {{!r}}, which overrides nothing and which nothing reads"
+    found = (
+        f"{at}{what.format(name)}; the base class calls {to!r}" for at, name, to in misspelt(cls)
+    )
+    return (*found, *cls._remarks)
 
 
 def _to_be_written(base: type, is_method: bool) -> set[str]:

@@ -25,7 +25,7 @@ from eureka_agent.environment_files import (
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.settings import TrainingSettings, parse_settings, validation_fault
 from eureka_agent.simulation import catalogue
-from eureka_agent.simulation.class_checks import check_class, misspelling, misspelt
+from eureka_agent.simulation.class_checks import check_class, remarks_on
 from eureka_agent.simulation.user_modules import import_file, import_folder, read_source, user_code
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Task
@@ -136,7 +136,6 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> records
     parsed = [(parse_settings(TrainingSettings, each, budget), set(each)) for each in chosen]
     overrides, gpu = (each.model_dump(mode="json", include=names) for each, names in parsed)
     hashes = {name: fingerprint_of({name: path})[:16] for name, path in files.items()}
-    remarks = [f"{place}{misspelling(cls, *names)}" for place, *names in misspelt(cls)]
     doc = inspect.getdoc(cls)
     # infinity: no episode counts as solved in either case
     success = task.success_fitness if math.isfinite(task.success_fitness or 0.0) else None
@@ -164,7 +163,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> records
             sparse_reward=loaded.reward_source(task, "sparse"),
             fingerprint=task_fingerprint(loaded.fingerprint, files),
             files=hashes if len(files) <= records.MOST_FILES else {},
-            remarks=tuple(text[: records.MOST_CHARACTERS] for text in (*remarks, *cls._remarks)),
+            remarks=tuple(text[: records.MOST_CHARACTERS] for text in remarks_on(cls)),
             fitness_author="" if loaded.written is None else loaded.written.author,
         )
     except ValidationError as error:

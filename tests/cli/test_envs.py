@@ -86,8 +86,7 @@ def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_check_reads_like_a_linter_and_fails_on_errors(tmp_path: Path) -> None:
-    """Both of two tasks are checked. A failure is told with file and line; a missing part is a
-    warning."""
+    """Both of two tasks are checked. A failure is told with file and line."""
     folder = write_lift(tmp_path / "lift", rewards={"human": REWARD})
     (folder / "tasks" / "down.py").write_text(TASK.replace("return height", "return -hieght"))
     result = check(folder)
@@ -98,11 +97,9 @@ def test_the_check_reads_like_a_linter_and_fails_on_errors(tmp_path: Path) -> No
     assert found[0].startswith(
         f"error   fitness: {folder / 'tasks' / 'down.py'}, line 5: NameError: name 'hieght'"
     )
-    assert found[1] == found[2]
-    assert found[1].startswith("warning baselines: there is none: reports cannot say")
-    assert len(found) == 3
+    assert len(found) == 1
     assert "        hint:     correct this line" in lines
-    assert result.stderr.startswith("error: 2 warnings and 1 error in ")
+    assert result.stderr.startswith("error: 1 error in ")
     assert "Traceback" not in result.stderr
 
 

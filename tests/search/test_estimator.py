@@ -24,7 +24,7 @@ from eureka_agent.search import estimator as estimators
 from eureka_agent.search.budget import parse_budget
 from eureka_agent.search.estimator import (
     LATER_TOKENS,
-    REPLY_TOKENS,
+    ROLE_TOKENS,
     Estimator,
     count_requests,
 )
@@ -227,7 +227,7 @@ async def counted(description: TaskDescription, **values: object) -> Sequence[Ro
     models = models_of(settings, lambda reason: None)
     assert models is not None
     try:
-        return await count_requests(models, settings, description)
+        return count_requests(models, settings, description)
     finally:
         await models.close()
 
@@ -241,7 +241,7 @@ async def test_later_prompts_hold_what_was_learned(description: TaskDescription)
     # sixteen of the 24 prompts are longer
     assert all_.prompt_tokens // 24 == prompt + LATER_TOKENS * 16 // 24
     assert fresh.prompt_tokens == 24 * prompt
-    assert all_.reply_tokens == 24 * REPLY_TOKENS["designer"]
+    assert all_.reply_tokens == 24 * ROLE_TOKENS["designer"][0]
 
 
 async def test_money_is_tokens_at_their_price(description: TaskDescription) -> None:

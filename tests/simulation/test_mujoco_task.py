@@ -15,8 +15,6 @@ import torch
 
 from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.simulation.loading import load_environment
-from eureka_agent.training.conformance.checks import Note, Remark, Subject
-from eureka_agent.training.conformance.training import mujoco_speed
 
 WriteFolder = Callable[..., Path]
 
@@ -231,32 +229,6 @@ def test_a_sensor_that_is_not_there_is_named_with_those_that_are(make: Callable[
             change=('"angle": self.sensors["angle"]', '"angle": self.sensors["agnle"]')
         ).read_variables()
     assert caught.value.hint == "did you mean 'angle'?"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        (
-            "implicitfast",
-            "RK4",
-            "RK4, timestep 0.005 s, 4 physics steps in a control step of 0.02 s",
-        ),
-        ("0.005", "0.0001", "200 physics steps in a control step"),
-    ],
-)
-def test_the_check_tells_a_model_s_integrator_and_timestep_and_what_is_quicker(
-    write_folder: WriteFolder, old: str, new: str, said: str
-) -> None:
-    files = {"env.py": ENV, "tasks/go.py": TASK, "model.xml": MJCF.replace(old, new)}
-    loaded = load_environment(str(write_folder(files=files)))
-    found, memory = mujoco_speed(Subject(loaded, loaded.task(None)[1]))
-    assert isinstance(memory, Remark)
-    assert memory.expected == "a <size memory> in the MJCF"
-    assert said in (found if isinstance(found, Note) else found.actual)
-    if isinstance(found, Remark):
-        assert found.hint == 'timestep="0.002" takes 10 physics steps, a training 20 times fewer'
-    else:
-        assert 'integrator="implicitfast" costs a quarter' in found
 
 
 def test_a_row_goes_on_in_another_instance(make: Callable[..., Any]) -> None:

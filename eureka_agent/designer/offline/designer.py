@@ -150,10 +150,6 @@ def retune(genome: Genome, dice: Dice, spread: float = _WEIGHT_SPREAD) -> Compos
     return Composition(genome, (f"Retuned: {'; '.join(notes)}.",))
 
 
-def _without(genome: Genome, name: str) -> Genome:
-    return {each: term for each, term in genome.items() if each != name}
-
-
 def _crossed(first: Genome, second: Genome, dice: Dice) -> Composition:
     """Terms of both parents: shared ones from either, others more often from the better one."""
     kept: Genome = {}
@@ -198,7 +194,8 @@ def _drop(genome: Genome, scene: TaskReading, dice: Dice) -> Composition | None:
     if not candidates or len(genome) < 2:
         return None
     name = dice.generator.choice(candidates)
-    smaller, note = _without(genome, name), f"Dropped '{name}', to see whether it is needed."
+    smaller = {each: term for each, term in genome.items() if each != name}
+    note = f"Dropped '{name}', to see whether it is needed."
     return Composition(smaller, (note,)) if pays(smaller) else None
 
 

@@ -12,13 +12,14 @@ import torch
 
 from eureka_agent.errors import EurekaError
 from eureka_agent.simulation import user_modules
+from eureka_agent.simulation.class_checks import remarks_on
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.training.conformance import checks, rows, training
 from eureka_agent.training.environment_faults import place_of_error
 
 LIMIT_SECONDS = 60.0
 ROLLOUT_SECONDS = 4.0
-"""Duration of whole episodes of random actions, and of a brief training."""
+"""Duration of a brief training."""
 _STANDARD_ERROR = 2
 
 Finding = checks.Remark | checks.Note
@@ -26,7 +27,6 @@ Check = Callable[[checks.Subject], Iterable[Finding] | None]
 
 _MADE, _VARIABLES, _FITNESS = "can be made", "variables after a reset", "fitness"
 _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
-    ("names", training.hooks),
     ("observations after a reset", checks.observations_after_reset),
     ("observation columns", checks.written_columns),
     (_VARIABLES, checks.variables_after_reset),
@@ -44,14 +44,12 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("parameters", rows.parameters),
     ("resets on a GPU", rows.masked_resets),
     ("steps on a GPU", training.no_values),
-    ("physics", training.mujoco_speed),
     ("episode", training.episode),
 )
 _OF_A_TASK: tuple[tuple[str, Check], ...] = (
     (_FITNESS, training.fitness),
     ("human reward", training.human_reward),
     ("sparse reward", training.sparse_reward),
-    ("baselines", training.baselines),
     ("task", training.settings),
 )
 _NEEDED = {"variables after a step": _VARIABLES, "sparse reward": _FITNESS, "task": _FITNESS}
@@ -130,24 +128,18 @@ class _Checking:
             known.add(repr(subject.task.options))
             yield from self._run(_OF_A_TASK, subject)
             if not self._broken:
-                yield from self._run(self._rollouts(), subject)
+                brief = partial(training.brief_training, seconds=self._rollout_s)
+                last = ("fitness tells apart", training.fitness_tells_apart)
+                yield from self._run((("a brief training", brief), last), subject)
 
     def _load(self, task: str | None) -> list[checks.Remark]:
         loaded = load_environment(self._reference)
         loaded.task(task)
         self._loaded = loaded
         expected, hint = "nothing that is out of order", "correct it, or leave it if it is meant"
-        return [checks.Remark(expected, each, hint) for each in loaded.environment_class._remarks]
-
-    def _rollouts(self) -> tuple[tuple[str, Check], ...]:
-        """The checks that run longer, with the values that they share."""
-        seen, seconds = training.Seen(), self._rollout_s
-        return (
-            ("whole episodes", partial(training.long_episodes, seen=seen, seconds=seconds)),
-            ("a brief training", partial(training.brief_training, seen=seen, seconds=seconds)),
-            ("moving observations", partial(training.moving_columns, seen=seen)),
-            ("fitness tells apart", partial(training.fitness_tells_apart, seen=seen)),
-        )
+        return [
+            checks.Remark(expected, each, hint) for each in remarks_on(loaded.environment_class)
+        ]
 
     def _run(
         self, chosen: Iterable[tuple[str, Check]], subject: checks.Subject

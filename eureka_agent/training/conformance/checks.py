@@ -32,12 +32,15 @@ LONGEST = 500
 """Most steps in which a state can grow."""
 
 
+@dataclass(eq=False)
 class Nonconforming(Exception):
-    """An error that a check found; `raised`: as an exception of the environment's code."""
+    """An error that a check found."""
 
-    def __init__(self, expected: str, actual: str, hint: str, raised: bool = False) -> None:
-        super().__init__(expected)
-        self.expected, self.actual, self.hint, self.raised = expected, actual, hint, raised
+    expected: str
+    actual: str
+    hint: str
+    raised: bool = False
+    """True for an exception of the environment's code."""
 
 
 class NotApplicable(Exception):
@@ -63,6 +66,8 @@ class Subject:
     task: Task
     name: str = ""
     """Of the task."""
+    trained_fitness: float = 0.0
+    """Largest magnitude of an episode's fitness in a brief training."""
 
     @property
     def cls(self) -> type[VecTask]:
@@ -117,14 +122,9 @@ def written_columns(subject: Subject) -> None:
     missing = environment.obs_buf.isnan().all(dim=0).nonzero().flatten().tolist()
     if environment.obs_buf is buffer and missing:
         expected = f"{environment.num_observations} columns, as num_observations says"
+        shown = ", ".join(map(str, missing[:12])) + ("…" if len(missing) > 12 else "")
         hint = "write them, or make num_observations smaller: policies see them as 0"
-        raise Nonconforming(expected, f"never written: {columns_in_words(missing)}", hint)
-
-
-def columns_in_words(columns: list[int]) -> str:
-    """`columns 2, 3`."""
-    shown = ", ".join(map(str, columns[:12])) + ("…" if len(columns) > 12 else "")
-    return f"column{'s' if len(columns) > 1 else ''} {shown}"
+        raise Nonconforming(expected, f"never written: columns {shown}", hint)
 
 
 def variables_after_reset(subject: Subject) -> None:
@@ -173,7 +173,7 @@ def finite_values(subject: Subject) -> None:
     """Nothing turns NaN, infinite or huge under random actions."""
     count = max(RANDOM_STEPS, min(LONGEST, subject.cls.max_episode_length))
     for index, step in enumerate(subject.steps(count)):
-        _check_finite(subject, step, f"in step {index} of random actions")
+        check_finite(subject, step, f"in step {index} of random actions")
 
 
 def extreme_actions(subject: Subject) -> None:
@@ -189,7 +189,7 @@ def extreme_actions(subject: Subject) -> None:
     }.items():
         environment.reset()
         for index, step in enumerate(run(environment, actions)):
-            _check_finite(subject, step, f"in step {index} of actions {name}")
+            check_finite(subject, step, f"in step {index} of actions {name}")
 
 
 def value_ranges(subject: Subject) -> None:
@@ -275,7 +275,7 @@ def check_tensor(name: str, value: Any, shape: Sequence[int], dtype: torch.dtype
     raise Nonconforming(what, actual, hint)
 
 
-def _check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
+def check_finite(subject: Subject, step: RecordedStep, when: str) -> None:
     """Check a step's own variables; `previous_` ones were checked a step before."""
     limits = _limits(subject.cls)
     for name, value in {**step.values, OBSERVATIONS: step.observations}.items():

@@ -270,13 +270,8 @@ def parameters(subject: checks.Subject) -> Iterator[checks.Note]:
         what = f"{parameter.name} = {end:g}"
         found = played({parameter.name: (end, end)})
         for index, step in enumerate(found):
-            for name, value in _numbers(step).items():
-                if not bool(torch.isfinite(value).all()):
-                    raise checks.Nonconforming(
-                        f"finite states with {what}, an end of its range",
-                        f"{name} is not finite {index} steps after a reset",
-                        "declare a smaller range, or make the physics stable there",
-                    )
+            when = f"{index} steps after a reset with {what}, an end of its range"
+            checks.check_finite(subject, step, when)
         if not any(map(_unequal, usual, found)):
             raise checks.Nonconforming(
                 f"states that differ with {what} from those with {parameter.default:g}",
