@@ -176,7 +176,7 @@ async def test_parents_follow_the_eye_and_not_the_fitness(make_run: MakeRun) -> 
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [("asked", 1), ("asked", 8), ("asked", 14), ("told", 2), ("filmed", 5), ("ended", 1)],
+    [("asked", 1), ("asked", 8), ("asked", 14), ("told", 2), ("filmed", 5), ("trained", 5)],
 )
 async def test_killed_and_resumed_it_goes_on_as_the_unbroken_one(
     make_run: MakeRun, tmp_path: Path, kind: str, number: int
