@@ -1,4 +1,4 @@
-"""What a reward is compared with: known rewards and recorded episodes of this run."""
+"""Known rewards and recorded episodes of this run, which a reward is compared with."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def _kind(variable: VariableSpec, measured: Measurements | None) -> str:
 
 
 def _facts(first: str, of: VariableSpec | ChannelSpec) -> str:
-    """What comes first, then unit, frame and range where they say something."""
+    """`first`, then unit, frame and range where they say something."""
     limits = f"{of.range[0]:.5g} … {of.range[1]:.5g}" if of.range else ""
     unit, frame = "" if of.unit == "1" else of.unit, "" if of.frame == "-" else of.frame
     return "   ".join(filter(None, (first, unit, frame, limits)))

@@ -1,4 +1,4 @@
-"""What is known of a run when a proposal is judged, and the choice among several drafts of one."""
+"""Memory of a run for the judging of proposals, and the choice among several drafts of one."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class MemberFinished:
 
     @property
     def policy(self) -> dict[str, Tensor]:
-        """Of the best checkpoint."""
+        """Policy of the best checkpoint."""
         return self.policies[self.outcome.best_checkpoint]
 
 

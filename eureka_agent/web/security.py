@@ -1,4 +1,4 @@
-"""Who may see the page: a token in the printed address, checks before every request, and headers on
+"""Access to the page: a token in the printed address, checks before every request, and headers on
 every answer. A page on another site can make a browser send requests here, and can make its own
 name lead to this machine (DNS rebinding). So the Host and the Origin must be this server's, a
 cookie that other sites cannot send is needed, and a request that changes something needs a header

@@ -37,7 +37,7 @@ def test_attempts_stand_below_their_parents(attempt: Callable[..., Attempt]) -> 
 
 
 def test_a_long_run_shows_the_best_with_all_its_ancestors(attempt: Callable[..., Attempt]) -> None:
-    """Of 1,000 attempts the best is the last of a line of 40, each worse than all others."""
+    """The best of 1,000 attempts is the last of a line of 40, each worse than all others."""
     line = [f"{place}-01" for place in range(1, 41)]
     attempts = []
     for place in range(1, 126):
