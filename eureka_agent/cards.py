@@ -87,7 +87,7 @@ class Card(Record):
     packages: dict[ShortName, ShortSentence]
     """Versions of the packages that trained."""
     measured: ShortSentence = ""
-    """Day. It and the rest are empty on the cards of earlier versions, which no search uses."""
+    """Day. Two tasks have cards without it and the rest, which no search uses."""
     trainer: Count = 0
     """`TRAINER` then."""
     device: Literal["", "cpu", "cuda"] = ""

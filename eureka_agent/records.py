@@ -641,7 +641,7 @@ class RungScore(Record):
     """Mean episode fitness without noise, from a process that never loaded the reward; None where
     the policy could not be scored."""
     evaluation: Evaluation | None = None
-    """None in archives of earlier versions, too."""
+    """None without a fitness, and in lists."""
 
 
 class Repeat(Record):

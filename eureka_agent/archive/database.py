@@ -14,6 +14,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,10 +23,10 @@ from pydantic import ValidationError
 from eureka_agent.archive.files import (
     CLOSE_IT,
     FILE_NAME,
-    database_error,
     is_busy,
     reason_of,
     rest_of_run,
+    storage_error,
     storage_errors,
     write_text,
 )
@@ -67,11 +68,6 @@ MOST_UNWRITTEN = 200
 """Entries that wait to be stored with the next durable one."""
 
 RecordT = TypeVar("RecordT", bound=Record)
-
-
-def _can_write(folder: Path, path: Path) -> bool:
-    read_only = os.statvfs(folder).f_flag & os.ST_RDONLY
-    return not read_only and os.access(path, os.W_OK) and os.access(folder, os.W_OK)
 
 
 def _are_seconds(value: object) -> bool:
@@ -128,7 +124,8 @@ class Archive:
             except sqlite3.OperationalError as error:
                 if is_busy(error):
                     raise self._held(error) from None
-                if not path.is_file() or (_can_write(folder, path) and not reading):
+                can_write = os.access(path, os.W_OK) and os.access(folder, os.W_OK)
+                if not path.is_file() or (can_write and not reading):
                     raise
                 self._reading = self.stands_still = True
                 self._connection = connect_to_copy(path) if reading else connect(path, "immutable")
@@ -136,7 +133,7 @@ class Archive:
             if self._reading and not made:
                 raise sqlite3.DatabaseError("it holds no tables")
         except sqlite3.OperationalError as error:
-            raise database_error(folder, error) from None
+            raise storage_error(folder, error) from None
         except sqlite3.DatabaseError as error:
             raise RunFolderError(
                 f"{str(path)!r} cannot be read as a run's archive: {reason_of(error)}",
@@ -182,16 +179,14 @@ class Archive:
         if not self.patient:
             return action()
         try:
-            return until_free(action, self._tell_of_waiting)
+            path = self.folder / FILE_NAME
+            told = f"another program holds {str(path)!r}: the run goes on when it lets go"
+            return until_free(action, partial(self.tell, told))
         except sqlite3.Error:
             raise
         except BaseException:  # Ctrl-C: what ends the run does not wait again
             self.patient = False
             raise
-
-    def _tell_of_waiting(self) -> None:
-        path = self.folder / FILE_NAME
-        self.tell(f"another program holds {str(path)!r}: the run goes on when it lets go")
 
     def _held(self, error: Exception) -> RunFolderError:
         path = self.folder / FILE_NAME

@@ -83,23 +83,18 @@ def storage_errors(folder: Path) -> Iterator[None]:
     """Turn errors of the disk under `folder` into a RunFolderError that says how to resume."""
     try:
         yield
-    except sqlite3.Error as error:
-        raise database_error(folder, error) from error
     except IsADirectoryError as error:
         path = str(error.filename2 or error.filename)  # the target of a rename
         raise RunFolderError(
             f"cannot write {path!r}: it is a folder, expected a file", "name a file"
         ) from error
-    except OSError as error:
-        raise _storage_error(folder, system_reason(error), error) from error
+    except (OSError, sqlite3.Error) as error:
+        raise storage_error(folder, error) from error
 
 
-def database_error(folder: Path, error: sqlite3.Error) -> RunFolderError:
-    """Error of writing to the archive in `folder`."""
-    return _storage_error(folder, reason_of(error), error)
-
-
-def _storage_error(folder: Path, reason: str, error: Exception) -> RunFolderError:
+def storage_error(folder: Path, error: OSError | sqlite3.Error) -> RunFolderError:
+    """Error of writing to `folder`, or to the archive in it."""
+    reason = system_reason(error) if isinstance(error, OSError) else reason_of(error)
     full = is_full(error, folder)
     hint = "free some space" if full else "check the folder's permissions and the disk"
     hint = CLOSE_IT if is_busy(error) else hint
@@ -149,7 +144,10 @@ def locked(
     with storage_errors(folder):
         handle = os.fdopen(open_plain(folder / name, flags), "a+")
     with handle:
-        if not _locks(handle):
+        deadline = time.monotonic() + 1.0  # `is_held` may hold it for a moment
+        while not _lock(handle, fcntl.LOCK_EX) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if not _lock(handle, fcntl.LOCK_EX):
             handle.seek(0)
             raise RunFolderError(
                 f"the {what} {folder.name!r} is being worked on by process"
@@ -162,30 +160,22 @@ def locked(
         yield
 
 
-def _locks(handle: IO[str]) -> bool:
-    """Take the lock; wait for up to a second, since `is_held` may hold it for a moment."""
-    deadline = time.monotonic() + 1.0
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(0.02)
-        else:
-            return True
+def _lock(handle: IO[str], kind: int) -> bool:
+    """Take the lock without waiting. Returns True for one that is taken, or was before."""
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def is_held(folder: Path) -> bool:
     """True while a process works on the run."""
     try:
         with os.fdopen(open_plain(folder / LOCK_FILE)) as handle:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+            return not _lock(handle, fcntl.LOCK_SH)
     except OSError:
         return False
-    return False
 
 
 def files_below(folder: Path) -> Iterator[os.DirEntry[str]]:

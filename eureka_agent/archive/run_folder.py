@@ -5,19 +5,18 @@ from __future__ import annotations
 import hmac
 import importlib.metadata
 import itertools
-import json
 import os
 import platform
 import re
+import secrets
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import yaml
 from pydantic import ValidationError
@@ -26,7 +25,7 @@ from eureka_agent import __version__
 from eureka_agent.archive.database import Archive
 from eureka_agent.archive.files import FILE_NAME, is_full, is_held, rest_of_run, write_text
 from eureka_agent.archive.safe_files import check_numbers, inside, read_plain
-from eureka_agent.archive.signature import NoSecretError, Signer, new_run_id, user_signer
+from eureka_agent.archive.signature import NoSecretError, Signer, user_signer
 from eureka_agent.errors import (
     DiskFullError,
     RunFolderError,
@@ -147,7 +146,7 @@ class Run:
             signer = user_signer(make=True)
         except NoSecretError as error:
             return f"{error.message}; {error.hint}"
-        run_id = new_run_id() if self.archive.signature is None else self.archive.signature[0]
+        run_id, _ = self.archive.signature or (secrets.token_hex(16), "")
         self.archive.seal_all(partial(signer.attempt, run_id))
         self.archive.set_signature(run_id, self._signature(signer, run_id))
         return ""
@@ -259,32 +258,21 @@ def open_run(folder: Path, *, reading: bool = False) -> Run:
         content = read_plain(folder / ENVIRONMENT_FILE).decode()
         check_numbers(content)
         description = TaskDescription.model_validate_json(content)
-    except (OSError, ValueError) as error:
-        fault = f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment"
-        hint = "was it edited? restore it or start a new run"
-        raise RunFolderError(f"{fault}: {_reason(error)}", hint) from None
+    except (OSError, ValueError) as error:  # pydantic's too
+        if isinstance(error, ValidationError):
+            reason = validation_fault(error)
+        else:
+            reason = system_reason(error) if isinstance(error, OSError) else str(error)
+        raise RunFolderError(
+            f"{str(folder / ENVIRONMENT_FILE)!r} does not describe an environment: {reason}",
+            "was it edited? restore it or start a new run",
+        ) from None
     return Run(folder, settings, description, Archive(folder, reading=reading))
-
-
-def _reason(error: Exception) -> str:
-    match error:
-        case ValidationError():
-            return validation_fault(error)
-        case json.JSONDecodeError():
-            return "it is not JSON"
-        case OSError():
-            return system_reason(error)
-    return " ".join(str(error).split())
 
 
 def _read_settings(folder: Path) -> SearchSettings:
     path = folder / SETTINGS_FILE
-    return run_settings(read_settings_file(path, read_plain), str(path))
-
-
-def run_settings(values: Mapping[str, Any], origin: str) -> SearchSettings:
-    """Settings of a run. `origin`: their place, for errors."""
-    return parse_settings(SearchSettings, values, origin)
+    return parse_settings(SearchSettings, read_settings_file(path, read_plain), str(path))
 
 
 @contextmanager

@@ -66,11 +66,6 @@ class Signer:
         return self.sign("attempt", run_id, record)
 
 
-def new_run_id() -> str:
-    """Unique id of a run."""
-    return secrets.token_hex(16)
-
-
 def secret_path() -> Path:
     """File of the secret. Raises RuntimeError for a user without a home."""
     return state_folder() / "secret"

@@ -185,7 +185,7 @@ def why_stale(
     if card.fingerprint != description.fingerprint:
         return "was measured before the environment's files changed"
     if not card.settings:
-        return "is of an earlier version"
+        return "does not say how it was measured"
     if (card.trainer, cards.TRAINER_FILES) != (cards.TRAINER, trainer_files()):
         return "was measured with another trainer"
     if card.device != device:

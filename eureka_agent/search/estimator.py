@@ -303,7 +303,7 @@ def count_requests(
     )
     tokens = sum(len(each.content) for each in opening(request)) // CHARACTERS_PER_TOKEN
     found = []
-    for role, model, requests, more in _asked(models, settings):
+    for role, model, requests, more in _requests(models, settings):
         usual, beside = ROLE_TOKENS[role]
         reply = requests * min(usual, models.reply_tokens or usual)
         prompt = requests * (tokens + beside + more)
@@ -316,7 +316,7 @@ def count_requests(
     return found
 
 
-def _asked(
+def _requests(
     models: Models, settings: SearchSettings
 ) -> Iterator[tuple[Role, LanguageModel, int, int]]:
     """Role, model, number of requests, and further tokens of each prompt."""

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from eureka_agent.archive.files import write_text
-from eureka_agent.archive.run_folder import SETTINGS_FILE, Run, run_settings
+from eureka_agent.archive.run_folder import SETTINGS_FILE, Run
 from eureka_agent.errors import SettingsError
 from eureka_agent.invocation import command
 from eureka_agent.journal.entries import SettingChanged
@@ -27,9 +27,7 @@ def is_own(run: Run, *, attempts: bool) -> bool:
 
 def check_resumable(run: Run) -> None:
     """Raise SettingsError if settings.yaml was edited so that results could not be compared."""
-    stored = run.archive.state.began.settings
-    # parsed, since an older version may have written a value in another form
-    began = run_settings(stored, f"the archive of {run.name!r}").model_dump(mode="json")
+    began = _first_settings(run)
     for name, value in run.settings.model_dump(mode="json").items():
         if name not in FREE_SETTINGS and began[name] != value:
             raise SettingsError(
@@ -38,6 +36,12 @@ def check_resumable(run: Run) -> None:
                 f"put the old value back into {run.folder / 'settings.yaml'}, or start a new"
                 " search",
             )
+
+
+def _first_settings(run: Run) -> dict[str, Any]:
+    """Settings that the run began with, checked: the archive may have been edited."""
+    stored, origin = run.archive.state.began.settings, f"the archive of {run.name!r}"
+    return parse_settings(SearchSettings, stored, origin).model_dump(mode="json")
 
 
 def with_changes(run: Run, changes: Mapping[str, Any]) -> SearchSettings:
@@ -57,8 +61,7 @@ def with_changes(run: Run, changes: Mapping[str, Any]) -> SearchSettings:
 
 def record_changes(run: Run) -> list[str]:
     """Record the settings that differ from the last ones; the changes in words."""
-    known = run_settings(run.archive.state.began.settings, f"the archive of {run.name!r}")
-    last = known.model_dump(mode="json")
+    last = _first_settings(run)
     last.update({change.name: change.now for _, change in run.archive.state.changes})
     settings = run.settings.model_dump(mode="json")
     changes = [

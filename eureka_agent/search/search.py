@@ -135,7 +135,7 @@ class Search:
             changed = self.run.settings.model_copy(update={"iterations": iterations})
             self.run.settings = changed
             record_changes(self.run)
-            # the file may have got settings that an older version did not know
+            # the signature covers the settings
             self.run.why_unsigned = self.run.sign()
 
     def _record_why_ended(self) -> None:

@@ -219,7 +219,7 @@ GYMNASIUM = versions()["gymnasium"]
     ("change", "setting", "why"),
     [
         ({"fingerprint": "other"}, {}, "was measured before the environment's files changed"),
-        ({"settings": {}}, {}, "is of an earlier version"),
+        ({"settings": {}}, {}, "does not say how it was measured"),
         ({"trainer": TRAINER + 1}, {}, "was measured with another trainer"),
         ({"device": "cuda"}, {}, "was measured on a device of kind cuda, not cpu"),
         (
