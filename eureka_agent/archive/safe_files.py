@@ -117,6 +117,8 @@ def load_json(text: str | bytes) -> Any:
         )
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+    except json.JSONDecodeError:
+        raise ValueError("it is not JSON") from None
 
 
 def check_numbers(text: str) -> None:

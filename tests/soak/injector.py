@@ -19,7 +19,7 @@ from soak_server import SoakServer
 
 
 def workers(temporary: Path) -> list[int]:
-    """Processes of workers whose scratch folders are in a folder."""
+    """Processes of workers whose scratch folders are in a folder, and those that they forked."""
     found = []
     for entry in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -27,6 +27,13 @@ def workers(temporary: Path) -> list[int]:
             if b"eureka_agent.worker" in words and str(temporary).encode() in words:
                 found.append(int(entry.parent.name))
     return found
+
+
+def parent(process: int) -> int:
+    """Parent of a process; 0 for one that has ended."""
+    with suppress(OSError):
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    return 0
 
 
 def resident_mb(process: int) -> float:
@@ -101,8 +108,10 @@ class Injector:
             if containers:
                 self._engine.kill_container(self._random.choice(containers))
         elif found := workers(self._temporary):
+            # not a child: a reward whose process is killed has failed, and the search goes on
+            first = [each for each in found if parent(each) not in found]
             with suppress(ProcessLookupError):
-                os.kill(self._random.choice(found), signal.SIGKILL)
+                os.kill(self._random.choice(first), signal.SIGKILL)
 
     def refuse(self, driver: subprocess.Popen[bytes]) -> None:
         self._for_a_while(HttpFailure(429, "slow down", "rate_limit", retry_after="1"), 3.0)
