@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from eureka_agent import syntax
 from eureka_agent.errors import RunFolderError
-from eureka_agent.export.folder import Statistics
 from eureka_agent.training.policy import load_policy
 
 ONNX_PACKAGES = ("onnx", "onnxscript")
@@ -59,8 +58,9 @@ def missing_onnx_packages() -> tuple[str, ...]:
     return tuple(name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None)
 
 
-def statistics(path: Path) -> Statistics:
-    """Observation statistics of the policy at `path`. Raises RunFolderError for another file."""
+def statistics(path: Path) -> tuple[list[float], list[float]]:
+    """Mean and deviation of the observations by which the policy at `path` normalises. Raises
+    RunFolderError for another file."""
     load_policy(path)
     tensors = load_file(path)
     mean, deviation = tensors["observation_mean"], tensors["observation_deviation"]
@@ -69,7 +69,7 @@ def statistics(path: Path) -> Statistics:
             f"the policy {str(path)!r} normalises by NaN or infinite statistics, so it cannot act",
             "export another attempt",
         )
-    return Statistics(mean.tolist(), deviation.tolist())
+    return mean.tolist(), deviation.tolist()
 
 
 def torchscript(path: Path, description: str = "") -> bytes:
