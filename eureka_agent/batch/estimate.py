@@ -15,7 +15,7 @@ from rich.table import Table
 
 from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE
-from eureka_agent.batch.file import BatchFile, BatchFileError, BatchSettings, FileFault
+from eureka_agent.batch.file import BatchFile, BatchSettings, FileFault
 from eureka_agent.batch.limits import TimeLeft, trouble_in
 from eureka_agent.batch.matrix import OF_THE_BATCH, PlannedSearch
 from eureka_agent.errors import EurekaError
@@ -80,13 +80,13 @@ async def plan_batch(
             except EurekaError as error:
                 if trouble_in(error) is not None:
                     raise
-                faults.setdefault(_fault(file, search, error), []).append(search.name)
+                faults.setdefault(_fault(search, error), []).append(search.name)
         if faults:
             named = [
                 replace(fault, message=f"{_names(names)}: {fault.message}")
                 for fault, names in faults.items()
             ]
-            raise BatchFileError(str(file.path), named)
+            raise file.refusal(named)
         return found
 
     async with Estimator(observer, MOST_SECONDS) as estimator:
@@ -106,9 +106,9 @@ async def plan_batch(
     return BatchPlan(tuple(zip(searches, plans, strict=True)), total, tuple(notes))
 
 
-def _fault(file: BatchFile, search: PlannedSearch, error: EurekaError) -> FileFault:
+def _fault(search: PlannedSearch, error: EurekaError) -> FileFault:
     """The error at the setting that it is about: one whose flag or value its text has."""
-    text = f"{error.message} {error.hint or ''}"
+    text = f"{error.message} {error.hint}"
     flags = [flag.replace("-", "_") for flag in re.findall(r"--([a-z][a-z-]*)", error.message)]
 
     def is_named(name: str) -> bool:
@@ -118,7 +118,7 @@ def _fault(file: BatchFile, search: PlannedSearch, error: EurekaError) -> FileFa
 
     named = [*filter(flags.__contains__, search.places), *filter(is_named, search.places)]
     place = search.places[named[0]] if named else search.place
-    return file.fault(place, error.message, error.hint or "")
+    return FileFault(place, error.message, error.hint)
 
 
 def _names(names: Sequence[str]) -> str:
