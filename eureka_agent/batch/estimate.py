@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE
@@ -20,6 +19,7 @@ from eureka_agent.batch.limits import TimeLeft, trouble_in
 from eureka_agent.batch.matrix import OF_THE_BATCH, PlannedSearch
 from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import Observer
+from eureka_agent.report.blocks import Grid
 from eureka_agent.report.plan import (
     SearchEstimate,
     SearchPlan,
@@ -28,9 +28,9 @@ from eureka_agent.report.plan import (
     facts_of,
     render_notes,
 )
-from eureka_agent.report.terminal import facts_grid
+from eureka_agent.report.terminal import facts_grid, render_block
 from eureka_agent.search.estimator import Estimator
-from eureka_agent.wording import count, duration, plural
+from eureka_agent.wording import count, duration, plural, some_of
 
 MOST_SECONDS = 120.0
 """Time after which a plan measures no further pace; what it has measured, the next one knows."""
@@ -83,7 +83,7 @@ async def plan_batch(
                 faults.setdefault(_fault(search, error), []).append(search.name)
         if faults:
             named = [
-                replace(fault, message=f"{_names(names)}: {fault.message}")
+                replace(fault, message=f"{some_of(names, _MOST_NAMES)}: {fault.message}")
                 for fault, names in faults.items()
             ]
             raise file.refusal(named)
@@ -121,12 +121,6 @@ def _fault(search: PlannedSearch, error: EurekaError) -> FileFault:
     return FileFault(place, error.message, error.hint)
 
 
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_NAMES])
-    more = len(names) - _MOST_NAMES
-    return f"{shown} and {more} more" if more > 0 else shown
-
-
 def _total(plans: Sequence[SearchPlan], at_once: int) -> SearchEstimate:
     """The sums. Searches under way at a time wait for models together, but train in turns."""
     estimates = [plan.estimate for plan in plans]
@@ -154,14 +148,12 @@ def _limits(settings: BatchSettings, total: SearchEstimate) -> list[str]:
 
 
 def render_plan(plan: BatchPlan, folder: Path) -> RenderableType:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("search", "task", "proposals", "trainings", "env steps", "time", "cost"):
-        right = title in ("trainings", "env steps", "time", "cost")
-        table.add_column(title, justify="right" if right else "left", no_wrap=True)
+    titles = ("search", "task", "proposals", "trainings", "env steps", "time", "cost")
+    rows = []
     for search, its in plan.searches:
         estimate = its.estimate
         known = "?" if estimate.money is None else f"${estimate.money:,.2f}"
-        table.add_row(
+        row = (
             search.name,
             f"{its.description.environment}/{its.description.task}",
             f"{its.settings.iterations} × {its.counts.candidates}",
@@ -170,11 +162,13 @@ def render_plan(plan: BatchPlan, folder: Path) -> RenderableType:
             "" if estimate.seconds is None else duration(estimate.seconds),
             known if estimate.requests else "",
         )
+        rows.append(row)
+    table = render_block(Grid(titles, rows, numbers=titles[3:]))
     there = (folder / BATCH_FILE).is_file()
     known = " (there is a batch already: it goes on, and needs less)" if there else ""
     size = plural(len(plan.searches), "search", "searches")
     facts = {"searches": f"{size} in {folder}{known}", **facts_of(plan.total)}
-    return Group(table, "", facts_grid(facts), "", *render_notes(plan.notes))
+    return Group(*table, "", facts_grid(facts), "", *render_notes(plan.notes))
 
 
 def plan_as_json(file: BatchFile, plan: BatchPlan, folder: Path) -> dict[str, Any]:

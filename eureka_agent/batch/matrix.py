@@ -83,9 +83,8 @@ def _searches(
             if isinstance(member, dict):
                 case = {key: value for key, value in member.items() if key != CASE_NAME}
                 values |= _placed(case, where)
-                words.append(
-                    _word({CASE_NAME: str(member[CASE_NAME])} if CASE_NAME in member else case)
-                )
+                named = CASE_NAME in member
+                words.append(name_word(str(member[CASE_NAME])) if named else _word(case))
             else:
                 values[axis] = member, where
                 words.append(_word({axis: member}))

@@ -12,13 +12,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from eureka_agent.batch.file import BatchFileError, Place, form_fault
 from eureka_agent.errors import EurekaError, close_match
 from eureka_agent.invocation import command
+from eureka_agent.records import BASELINES
 from eureka_agent.settings import Amount
 from eureka_agent.settings_files import line_numbers, read_settings_file
 from eureka_agent.simulation.catalogue import read_entry
 
 SUITES_FOLDER = Path(__file__).parent / "suites"
-BASELINE_METHODS = ("human", "sparse")
-"""Methods without a search: the rewards in a task's folder."""
 
 
 class SuiteError(EurekaError):
@@ -40,7 +39,7 @@ def _checked_task(task: Any) -> Any:
 def _checked_name(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise ValueError("a method's name has small letters, digits, '-' and '.'")
-    if name in BASELINE_METHODS:
+    if name in BASELINES:
         raise ValueError(f"{name!r} is part of every benchmark: leave it out")
     return name
 

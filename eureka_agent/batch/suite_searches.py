@@ -11,7 +11,6 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE
 from eureka_agent.batch.file import BatchFile, BatchSettings, FileFault, Place, batch_from
 from eureka_agent.batch.folder import differences_of
@@ -80,18 +79,10 @@ def check_benchmark(searches: Sequence[PlannedSearch], folder: Path) -> None:
     """Raise SuiteError where a search of the folder that has begun has other settings."""
     if not (folder / BATCH_FILE).is_file():
         return
-    known = IntentsFile(folder).now.searches
-    found = [
-        f"\n  {difference}"
-        for search in searches
-        if search.name in known and (folder / search.name / FILE_NAME).is_file()
-        for difference in differences_of(
-            search.name, known[search.name].settings, search.values, _FREE
-        )
-    ]
-    if found:
+    planned = {search.name: search.values for search in searches}
+    if listed := differences_of(IntentsFile(folder), planned, _FREE):
         raise SuiteError(
-            f"{str(folder)!r} holds a benchmark with other settings:{''.join(found)}",
+            f"{str(folder)!r} holds a benchmark with other settings:{listed}",
             "put the old values back, or name another folder: --folder FOLDER",
         )
 
