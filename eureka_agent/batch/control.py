@@ -66,7 +66,7 @@ def ask_batch(
                     raise EurekaError(f"{message} is under way can pause", hint)
                 intents.record(action, search=search, paused=True)
             case "resume" if chosen is not None and chosen.state is not SearchState.FINISHED:
-                back = dict.fromkeys(("cancelled", "failed", "paused"), False)
+                back: dict[str, Any] = dict.fromkeys(("cancelled", "failed", "paused"), False)
                 intents.record(action, search=search, tries=0, **back)
             case "resume" if chosen is None and running:
                 intents.record(action, paused=False)

@@ -177,12 +177,11 @@ class BatchFile:
     defaults: Mapping[str, Any]
     groups: Mapping[str, SearchGroup]
     """Groups by name; without a name the matrix at the top of the file."""
+    text: str
     lines: Mapping[Place, int]
     """Line of every key and list member in the file that a person wrote, from 1."""
     faults: tuple[FileFault, ...] = ()
     """Mistakes in its form; `expand` raises them with those in what it expands."""
-    text: str | None = None
-    """Its text, where a command made it; None for that of `path`."""
 
     place_of: Callable[[Place], Place] = lambda place: place
     """Place in the file that a person wrote, where a command made this one from it."""
@@ -204,11 +203,15 @@ def with_limits(file: BatchFile, given: Mapping[str, Any]) -> BatchFile:
 
 def read_batch_file(path: Path) -> BatchFile:
     """Read a batch file. Raises SettingsError for a file that cannot be read."""
-    return batch_from(path, read_settings_file(path), line_numbers(path))
+    values = read_settings_file(path)
+    return batch_from(path, values, path.read_text(encoding="utf-8"), line_numbers(path))
 
 
-def batch_from(path: Path, values: Mapping[str, Any], lines: Mapping[Place, int]) -> BatchFile:
-    """The batch file with these values. `path`, `lines`: for its faults."""
+def batch_from(
+    path: Path, values: Mapping[str, Any], text: str, lines: Mapping[Place, int]
+) -> BatchFile:
+    """The batch file with these values, which are those of the text. `path`, `lines`: for its
+    faults."""
     content, faults = _content(values)
     settings = BatchSettings(**content.model_dump(include={*BatchSettings.model_fields}))
     groups = dict(content.groups)
@@ -217,7 +220,7 @@ def batch_from(path: Path, values: Mapping[str, Any], lines: Mapping[Place, int]
     if not groups and not faults:
         hint = "write `matrix:` with lists of settings, such as `env: [cartpole, hopper]`"
         faults.append(FileFault((), "it names no search", hint))
-    return BatchFile(path, settings, content.defaults, groups, lines, tuple(faults))
+    return BatchFile(path, settings, content.defaults, groups, text, lines, tuple(faults))
 
 
 def _content(values: Mapping[str, Any]) -> tuple[_Content, list[FileFault]]:

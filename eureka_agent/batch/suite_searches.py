@@ -53,14 +53,10 @@ def planned_searches(suite: Suite) -> tuple[BatchFile, tuple[PlannedSearch, ...]
             "seed": list(range(suite.seeds)),
         },
     }
-    file = batch_from(Path(suite.path or suite.name), content, suite.lines)
     head = f"# The searches of the benchmark {suite.name!r}, written by the benchmark's command.\n"
-    file = replace(
-        file,
-        text=head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True),
-        faults=(*own, *file.faults),
-        place_of=partial(_place, suite),
-    )
+    text = head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    file = batch_from(Path(suite.path or suite.name), content, text, suite.lines)
+    file = replace(file, faults=(*own, *file.faults), place_of=partial(_place, suite))
     return file, expand(file)
 
 
