@@ -9,8 +9,6 @@ import importlib.util
 import io
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -92,7 +90,9 @@ def onnx_model(path: Path, description: str = "") -> bytes:
     Needs `ONNX_PACKAGES`. Raises RunFolderError for another file.
     """
     actor = _Actor(path).eval()
-    with torch.no_grad(), _quiet(), syntax.one_at_a_time():
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses packages of no use here
+    with torch.no_grad(), warnings.catch_warnings(), syntax.one_at_a_time():
+        warnings.simplefilter("ignore")  # the exporter uses deprecated parts of its own
         program = torch.onnx.export(
             actor,
             (actor.example(),),
@@ -109,17 +109,3 @@ def onnx_model(path: Path, description: str = "") -> bytes:
         del node.metadata_props[:]
     model.metadata_props.add(key=DESCRIPTION, value=description)
     return cast(bytes, model.SerializeToString())
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the exporter's remarks on unneeded packages and on its own deprecated parts."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)
