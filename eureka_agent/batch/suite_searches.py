@@ -99,7 +99,7 @@ def _own_faults(suite: Suite) -> list[FileFault]:
             found.append(FileFault((*place, "samples"), message, hint))
     first: dict[str, Place] = {}
     for number, task in enumerate(suite.tasks):
-        place: Place = ("tasks", number)
+        place = ("tasks", number)
         for key in _OF_METHODS if isinstance(task, dict) else ():
             if key in task:
                 message = "a method sets it, so that all tasks are searched alike"
