@@ -44,7 +44,7 @@ def _checked_name(name: str) -> str:
     return name
 
 
-class _Content(BaseModel):
+class _SuiteContent(BaseModel):
     """The file of a suite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,7 +65,7 @@ class _Content(BaseModel):
     """Settings of the batch, such as `max_time`."""
 
 
-class Suite(_Content):
+class Suite(_SuiteContent):
     """A benchmark, as its file describes it."""
 
     name: str = ""
@@ -89,9 +89,9 @@ def read_suite(word: str) -> Suite:
         raise SuiteError(f"there is no suite {word!r}", hint)
     values, lines = read_settings_file(path), line_numbers(path)
     try:
-        content = _Content.model_validate(values)
+        content = _SuiteContent.model_validate(values)
     except ValidationError as error:
-        faults = [form_fault(each, _Content.model_fields) for each in error.errors()]
+        faults = [form_fault(each, _SuiteContent.model_fields) for each in error.errors()]
         raise BatchFileError(str(path), faults, lines) from None
     return Suite(**dict(content), name=path.stem, path=str(path), lines=lines)
 
