@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -107,6 +108,12 @@ def rough_duration(seconds: float) -> str:
 def plural(amount: int, one: str, many: str = "") -> str:
     """`1 training`, `3 trainings`."""
     return f"{amount:,} {one if amount == 1 else many or one + 's'}"
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """`a, b and 3 more`: the first names of many."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def money(amount: Decimal | None) -> str:

@@ -59,21 +59,15 @@ def ask_batch(
                         intents.record(action, search=each.name, cancelled=True, paused=False)
             case "stop" if not intents.now.stopping:
                 intents.record(action, stopping="a person asked for it")
-            case "pause" if chosen is None or chosen.state in UNDER_WAY:
-                intents.record(action, search=search, paused=True)
             case "pause":
-                assert chosen is not None  # the case above has the others
-                message = f"the search {search!r} is {chosen.state}, and only one that"
-                hint = "cancel it, if it is not to begin"
-                raise EurekaError(f"{message} is under way can pause", hint)
+                if chosen is not None and chosen.state not in UNDER_WAY:
+                    message = f"the search {search!r} is {chosen.state}, and only one that"
+                    hint = "cancel it, if it is not to begin"
+                    raise EurekaError(f"{message} is under way can pause", hint)
+                intents.record(action, search=search, paused=True)
             case "resume" if chosen is not None and chosen.state is not SearchState.FINISHED:
-                back: dict[str, Any] = {
-                    "cancelled": False,
-                    "failed": False,
-                    "paused": False,
-                    "tries": 0,
-                }
-                intents.record(action, search=search, **back)
+                back: dict[str, Any] = dict.fromkeys(("cancelled", "failed", "paused"), False)
+                intents.record(action, search=search, tries=0, **back)
             case "resume" if chosen is None and running:
                 intents.record(action, paused=False)
             case "retune":

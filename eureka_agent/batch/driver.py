@@ -104,7 +104,7 @@ class BatchDriver:
         under way; a second one ends at once. Raises the machine's trouble where it lasts for longer
         than the batch waits."""
         while (trouble := await self._work()) is not None:
-            most_s = seconds_of(self._settings.wait_for_machine) or 0.0
+            most_s = seconds_of(self._settings.wait_for_machine)
             if not await self._waiting_for_machine.until_usable(trouble, most_s, self._pause):
                 return
 

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 
 from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE
-from eureka_agent.batch.file import BatchFile, BatchFileError, BatchSettings, FileFault
+from eureka_agent.batch.file import BatchFile, BatchSettings, FileFault
 from eureka_agent.batch.limits import TimeLeft, trouble_in
 from eureka_agent.batch.matrix import OF_THE_BATCH, PlannedSearch
 from eureka_agent.errors import EurekaError
 from eureka_agent.journal.entries import Observer
+from eureka_agent.report.blocks import Grid
 from eureka_agent.report.plan import (
     SearchEstimate,
     SearchPlan,
@@ -28,9 +28,9 @@ from eureka_agent.report.plan import (
     facts_of,
     render_notes,
 )
-from eureka_agent.report.terminal import facts_grid
+from eureka_agent.report.terminal import facts_grid, render_block
 from eureka_agent.search.estimator import Estimator
-from eureka_agent.wording import count, duration, plural
+from eureka_agent.wording import count, duration, plural, some_of
 
 MOST_SECONDS = 120.0
 """Time after which a plan measures no further pace; what it has measured, the next one knows."""
@@ -80,13 +80,13 @@ async def plan_batch(
             except EurekaError as error:
                 if trouble_in(error) is not None:
                     raise
-                faults.setdefault(_fault(file, search, error), []).append(search.name)
+                faults.setdefault(_fault(search, error), []).append(search.name)
         if faults:
             named = [
-                replace(fault, message=f"{_names(names)}: {fault.message}")
+                replace(fault, message=f"{some_of(names, _MOST_NAMES)}: {fault.message}")
                 for fault, names in faults.items()
             ]
-            raise BatchFileError(str(file.path), named)
+            raise file.refusal(named)
         return found
 
     async with Estimator(observer, MOST_SECONDS) as estimator:
@@ -106,9 +106,9 @@ async def plan_batch(
     return BatchPlan(tuple(zip(searches, plans, strict=True)), total, tuple(notes))
 
 
-def _fault(file: BatchFile, search: PlannedSearch, error: EurekaError) -> FileFault:
+def _fault(search: PlannedSearch, error: EurekaError) -> FileFault:
     """The error at the setting that it is about: one whose flag or value its text has."""
-    text = f"{error.message} {error.hint or ''}"
+    text = f"{error.message} {error.hint}"
     flags = [flag.replace("-", "_") for flag in re.findall(r"--([a-z][a-z-]*)", error.message)]
 
     def is_named(name: str) -> bool:
@@ -118,13 +118,7 @@ def _fault(file: BatchFile, search: PlannedSearch, error: EurekaError) -> FileFa
 
     named = [*filter(flags.__contains__, search.places), *filter(is_named, search.places)]
     place = search.places[named[0]] if named else search.place
-    return file.fault(place, error.message, error.hint or "")
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MOST_NAMES])
-    more = len(names) - _MOST_NAMES
-    return f"{shown} and {more} more" if more > 0 else shown
+    return FileFault(place, error.message, error.hint)
 
 
 def _total(plans: Sequence[SearchPlan], at_once: int) -> SearchEstimate:
@@ -154,14 +148,12 @@ def _limits(settings: BatchSettings, total: SearchEstimate) -> list[str]:
 
 
 def render_plan(plan: BatchPlan, folder: Path) -> RenderableType:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for title in ("search", "task", "proposals", "trainings", "env steps", "time", "cost"):
-        right = title in ("trainings", "env steps", "time", "cost")
-        table.add_column(title, justify="right" if right else "left", no_wrap=True)
+    titles = ("search", "task", "proposals", "trainings", "env steps", "time", "cost")
+    rows = []
     for search, its in plan.searches:
         estimate = its.estimate
         known = "?" if estimate.money is None else f"${estimate.money:,.2f}"
-        table.add_row(
+        row = (
             search.name,
             f"{its.description.environment}/{its.description.task}",
             f"{its.settings.iterations} × {its.counts.candidates}",
@@ -170,11 +162,13 @@ def render_plan(plan: BatchPlan, folder: Path) -> RenderableType:
             "" if estimate.seconds is None else duration(estimate.seconds),
             known if estimate.requests else "",
         )
+        rows.append(row)
+    table = render_block(Grid(titles, rows, numbers=titles[3:]))
     there = (folder / BATCH_FILE).is_file()
     known = " (there is a batch already: it goes on, and needs less)" if there else ""
     size = plural(len(plan.searches), "search", "searches")
     facts = {"searches": f"{size} in {folder}{known}", **facts_of(plan.total)}
-    return Group(table, "", facts_grid(facts), "", *render_notes(plan.notes))
+    return Group(*table, "", facts_grid(facts), "", *render_notes(plan.notes))
 
 
 def plan_as_json(file: BatchFile, plan: BatchPlan, folder: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -45,39 +45,53 @@ class FileFault:
         return f"{where}{key}{self.message}" + (f" ({self.hint})" if self.hint else "")
 
 
-def located(lines: Mapping[Place, int], place: Place, message: str, hint: str = "") -> FileFault:
-    """A fault with the line of its place, or of the nearest one around it."""
-    around = next((place[:end] for end in range(len(place), 0, -1) if place[:end] in lines), ())
-    return FileFault(place, message, hint, lines.get(around))
-
-
 class BatchFileError(EurekaError):
-    """A batch file with mistakes."""
+    """A batch file, or a suite, with mistakes."""
 
-    def __init__(self, file: str, faults: Sequence[FileFault]) -> None:
-        """`faults`: at least one."""
-        self.faults = sorted(faults, key=lambda fault: fault.line or 0)
-        if len(faults) == 1:
-            message = f"{file!r}, {faults[0]}"
+    def __init__(self, file: str, faults: Iterable[FileFault], lines: Mapping[Place, int]) -> None:
+        """`faults`: at least one; equal ones are told once. `lines`: those of the file's places."""
+        found = dict.fromkeys(replace(each, line=_line(lines, each.place)) for each in faults)
+        self.faults = sorted(found, key=lambda fault: fault.line or 0)
+        if len(self.faults) == 1:
+            message = f"{file!r}, {self.faults[0]}"
         else:
             listed = "".join(f"\n  {fault}" for fault in self.faults)
-            message = f"{file!r} has {plural(len(faults), 'mistake')}:{listed}"
+            message = f"{file!r} has {plural(len(self.faults), 'mistake')}:{listed}"
         super().__init__(message, "mend the file and give the same command again")
+
+
+def _line(lines: Mapping[Place, int], place: Place) -> int | None:
+    """Line of a place, or of the nearest one around it."""
+    around = (lines.get(place[:end]) for end in range(len(place), 0, -1))
+    return next(filter(None, around), None)
+
+
+def form_fault(error: ErrorDetails, known: Iterable[str]) -> FileFault:
+    """A fault of form. `known`: keys that there are at its place."""
+    place = tuple(part for part in error["loc"] if part != "[key]")
+    match error["type"]:
+        case "missing":
+            return FileFault(place[:-1], f"it has no {place[-1]}")
+        case "extra_forbidden" | "invalid_key":
+            hint = did_you_mean(str(place[-1]), known)
+            return FileFault(place, f"unknown key {place[-1]!r}", hint)
+    return FileFault(place, f"it is {value_fault(error)}")
 
 
 _TIME_HINT = "write 90s, 10m, 8h or 1h30m"
 
 
-def seconds_of(text: str) -> float | None:
-    """Seconds of `"8h"`; None for another text."""
-    return wall_time(text, f"max_time is {text!r}", _TIME_HINT)
+def seconds_of(text: str) -> float:
+    """Seconds of `"8h"`. Raises ValueError for another text."""
+    with suppress(SettingsError):
+        if (seconds := wall_time(text, "the time", _TIME_HINT)) is not None:
+            return seconds
+    raise ValueError(f"expected a wall time: {_TIME_HINT}")
 
 
 def _checked_time(text: str) -> str:
-    with suppress(SettingsError):
-        if seconds_of(text) is not None:
-            return text
-    raise ValueError(f"expected a wall time: {_TIME_HINT}")
+    seconds_of(text)
+    return text
 
 
 _Time = Annotated[str, AfterValidator(_checked_time)]
@@ -163,15 +177,19 @@ class BatchFile:
     defaults: Mapping[str, Any]
     groups: Mapping[str, SearchGroup]
     """Groups by name; without a name the matrix at the top of the file."""
+    text: str
     lines: Mapping[Place, int]
-    """Line of every key and list member, from 1."""
+    """Line of every key and list member in the file that a person wrote, from 1."""
     faults: tuple[FileFault, ...] = ()
     """Mistakes in its form; `expand` raises them with those in what it expands."""
-    text: str | None = None
-    """Its text, where a command made it; None for that of `path`."""
 
-    def fault(self, place: Place, message: str, hint: str = "") -> FileFault:
-        return located(self.lines, place, message, hint)
+    place_of: Callable[[Place], Place] = lambda place: place
+    """Place in the file that a person wrote, where a command made this one from it."""
+
+    def refusal(self, faults: Iterable[FileFault]) -> BatchFileError:
+        """The error for faults of this file."""
+        moved = [replace(fault, place=self.place_of(fault.place)) for fault in faults]
+        return BatchFileError(str(self.path), moved, self.lines)
 
 
 def with_limits(file: BatchFile, given: Mapping[str, Any]) -> BatchFile:
@@ -185,12 +203,16 @@ def with_limits(file: BatchFile, given: Mapping[str, Any]) -> BatchFile:
 
 def read_batch_file(path: Path) -> BatchFile:
     """Read a batch file. Raises SettingsError for a file that cannot be read."""
-    return batch_from(path, read_settings_file(path), line_numbers(path))
+    values = read_settings_file(path)
+    return batch_from(path, values, path.read_text(encoding="utf-8"), line_numbers(path))
 
 
-def batch_from(path: Path, values: Mapping[str, Any], lines: Mapping[Place, int]) -> BatchFile:
-    """The batch file with these values. `path`, `lines`: for its faults."""
-    content, faults = _content(values, lines)
+def batch_from(
+    path: Path, values: Mapping[str, Any], text: str, lines: Mapping[Place, int]
+) -> BatchFile:
+    """The batch file with these values, which are those of the text. `path`, `lines`: for its
+    faults."""
+    content, faults = _content(values)
     settings = BatchSettings(**content.model_dump(include={*BatchSettings.model_fields}))
     groups = dict(content.groups)
     if top := content.model_dump(include={*_Matrix.model_fields} & content.model_fields_set):
@@ -198,48 +220,30 @@ def batch_from(path: Path, values: Mapping[str, Any], lines: Mapping[Place, int]
     if not groups and not faults:
         hint = "write `matrix:` with lists of settings, such as `env: [cartpole, hopper]`"
         faults.append(FileFault((), "it names no search", hint))
-    return BatchFile(path, settings, content.defaults, groups, lines, tuple(faults))
+    return BatchFile(path, settings, content.defaults, groups, text, lines, tuple(faults))
 
 
-def _content(
-    values: Mapping[str, Any], lines: Mapping[Place, int]
-) -> tuple[_Content, list[FileFault]]:
+def _content(values: Mapping[str, Any]) -> tuple[_Content, list[FileFault]]:
     """The file's content without its faulty parts, and their faults."""
     sound = deepcopy(dict(values))
     try:
         return _Content.model_validate(sound), []
     except ValidationError as error:
-        errors = error.errors()
-    for place in dict.fromkeys(map(_place, reversed(errors))):
-        *outer, last = place
+        faults = [form_fault(each, _known_keys(each)) for each in error.errors()]
+    for place in dict.fromkeys(fault.place for fault in reversed(faults)):
         part: Any = sound
-        try:
-            for key in outer:
+        with suppress(LookupError):  # a name that is no text
+            for key in place[:-1]:
                 part = part[key]
-            del part[last]
-        except LookupError:  # a name that is no text
-            sound = {}
-    faults = [_fault(each, lines) for each in errors]
+            del part[place[-1]]
     try:
         return _Content.model_validate(sound), faults
     except ValidationError:
         return _Content(), faults
 
 
-def _place(error: ErrorDetails) -> Place:
-    inside = tuple(part for part in error["loc"] if part != "[key]")
-    return inside[:-1] if error["type"] == "missing" else inside
-
-
-def _fault(error: ErrorDetails, lines: Mapping[Place, int]) -> FileFault:
-    place = _place(error)
-    match error["type"]:
-        case "missing":
-            hint = "write `{when: {env: ant}, set: {samples: 4}}`"
-            return located(lines, place, f"it has no {error['loc'][-1]}", hint)
-        case "extra_forbidden" | "invalid_key":
-            model = _Content if len(place) == 1 else SearchGroup
-            known = (Override if "overrides" in place else model).model_fields
-            hint = did_you_mean(str(place[-1]), known)
-            return located(lines, place, f"unknown key {place[-1]!r}", hint)
-    return located(lines, place, f"it is {value_fault(error)}")
+def _known_keys(error: ErrorDetails) -> Collection[str]:
+    """Keys that there are at the place of an error."""
+    if "overrides" in error["loc"]:
+        return Override.model_fields
+    return (_Content if len(error["loc"]) == 1 else SearchGroup).model_fields

@@ -142,14 +142,7 @@ def plan_searches(intents: IntentsFile, searches: Sequence[PlannedSearch]) -> No
     known = intents.now.searches
     # as the file has them
     planned = {each.name: json.loads(json.dumps(each.values, default=str)) for each in searches}
-    differences = [
-        difference
-        for name, values in planned.items()
-        if name in known and has_begun(intents.folder / name)
-        for difference in differences_of(name, known[name].settings, values)
-    ]
-    if differences:
-        listed = "".join(f"\n  {difference}" for difference in differences)
+    if listed := differences_of(intents, planned):
         raise SettingsError(
             f"the batch file has changed for searches that have begun:{listed}",
             "put the old values back, or give the changed searches another name: they run beside"
@@ -177,15 +170,19 @@ def has_begun(run: Path) -> bool:
 
 
 def differences_of(
-    name: str, before: Any, now: Any, free: Collection[str] = FREE_SETTINGS
-) -> list[str]:
-    """Differences between two settings of a search, but of those that are free to change."""
-    return [
-        f"{name}: {key} was {_shown(before.get(key))} and is {_shown(now.get(key))}"
-        for key in sorted({*before, *now} - {*free})
-        if before.get(key) != now.get(key)
-    ]
-
-
-def _shown(value: Any) -> str:
-    return "not set" if value is None else value_text(value)
+    intents: IntentsFile,
+    planned: Mapping[str, Mapping[str, Any]],
+    free: Collection[str] = FREE_SETTINGS,
+) -> str:
+    """A line for each setting that differs in a search that has begun, but for those that are free
+    to change. `planned`: settings by the name of the search."""
+    lines = []
+    for name, now in planned.items():
+        if not (intents.folder / name / FILE_NAME).is_file() or name not in intents.now.searches:
+            continue
+        before = intents.now.searches[name].settings
+        for key in sorted({*before, *now} - {*free}):
+            old, new = before.get(key), now.get(key)
+            if old != new:
+                lines.append(f"\n  {name}: {key} was {value_text(old)} and is {value_text(new)}")
+    return "".join(lines)

@@ -46,7 +46,7 @@ class TimeLeft:
         """Wall time that is left; None without a limit."""
         if self.max_time is None:
             return None
-        left = self._began + (seconds_of(self.max_time) or 0.0) - self._stopwatch()
+        left = self._began + seconds_of(self.max_time) - self._stopwatch()
         # by its text a search knows a limit that it has met before: that of another call is new
         text = f"{self.max_time} from {self._called} (max_time, {_OF_THE_BATCH})"
         return TimeLimit(text, max(0.0, left))

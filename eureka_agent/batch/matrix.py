@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from eureka_agent.batch.file import BatchFile, BatchFileError, FileFault, Place, SearchGroup
+from eureka_agent.batch.file import BatchFile, FileFault, Place, SearchGroup
 from eureka_agent.errors import EurekaError
 from eureka_agent.settings import SearchSettings, parse_settings
 
@@ -18,7 +18,6 @@ MOST_SEARCHES = 1000
 _OWN_FILES = r"batch\.(json|yaml)|defects\.log|output\.txt|stop|summary\.(html|md)"
 _LONGEST_NAME, _LONGEST_WORD = 100, 40
 OF_THE_BATCH = ("workers", "cluster", "sandbox")
-AT_THE_TOP = "at the top of the file"
 CASE_NAME = "name"
 """Key of a case in a matrix whose value is its word in the names of searches."""
 
@@ -44,11 +43,12 @@ def expand(file: BatchFile) -> tuple[PlannedSearch, ...]:
         for search in found:
             _check_settings(file, search, checked, faults)
         searches += found
-    _check_names(file, searches, faults)
+    if not file.faults:  # without its faulty parts a search has another name
+        _check_names(searches, faults)
     if not searches and not faults:
         faults.append(FileFault((), "no search is left: all are skipped"))
     if faults:
-        raise BatchFileError(str(file.path), faults)
+        raise file.refusal(faults)
     return tuple(searches)
 
 
@@ -71,8 +71,8 @@ def _searches(
     }
     if (count := math.prod(map(len, axes.values()))) > MOST_SEARCHES:
         message = f"{count:,} searches, expected at most {MOST_SEARCHES:,}"
-        hint = "take a part of the matrix, or several files"
-        faults.append(file.fault((*place, "matrix"), message, hint))
+        hint = "take fewer, or several files"
+        faults.append(FileFault((*place, "matrix"), message, hint))
         return []
     common = _placed(file.defaults, ("defaults",))
     common |= _placed(group.settings, (*place, "settings"))
@@ -83,9 +83,8 @@ def _searches(
             if isinstance(member, dict):
                 case = {key: value for key, value in member.items() if key != CASE_NAME}
                 values |= _placed(case, where)
-                words.append(
-                    _word({CASE_NAME: str(member[CASE_NAME])} if CASE_NAME in member else case)
-                )
+                named = CASE_NAME in member
+                words.append(name_word(str(member[CASE_NAME])) if named else _word(case))
             else:
                 values[axis] = member, where
                 words.append(_word({axis: member}))
@@ -139,29 +138,29 @@ def _check_settings(
             continue
         checked.add((place, name))
         if name in OF_THE_BATCH:
-            hint = f"write `{name}:` {AT_THE_TOP}"
-            faults.append(file.fault(place, f"{name} is for the whole batch", hint))
+            key = FileFault(file.place_of((name,)), "").key
+            hint = f"set the key `{key}` of the file"
+            faults.append(FileFault(place, f"{name} is for the whole batch", hint))
             continue
         try:
             settings = parse_settings(SearchSettings, {name: value}, "it")
         except EurekaError as error:
             message = error.message.replace(f"setting {name!r} in it ", "it ").replace(" in it", "")
-            faults.append(file.fault(place, message, error.hint))
+            faults.append(FileFault(place, message, error.hint))
             continue
         if name == "fitness" and settings.fitness in ("written", "chosen"):
             message = f"a batch cannot search with fitness {settings.fitness!r}: nobody is asked"
             hint = "use `task` or `judged`, or start that search by itself"
-            faults.append(file.fault(place, message, hint))
+            faults.append(FileFault(place, message, hint))
 
 
-def _check_names(file: BatchFile, searches: list[PlannedSearch], faults: list[FileFault]) -> None:
+def _check_names(searches: list[PlannedSearch], faults: list[FileFault]) -> None:
     names = Counter(search.name.lower() for search in searches)  # some disks ignore capitals
     for search in {each.name.lower(): each for each in searches}.values():
-        message, hint = f"two searches have the name {search.name!r}", ""
         if re.fullmatch(_OWN_FILES, search.name.lower()):
             message = f"no search can have the name {search.name!r}: a batch has such a file"
-            hint = "give the group another name"
+            faults.append(FileFault(search.place, message, "give the group another name"))
         elif names[search.name.lower()] > 1:
-            hint = "give the cases of a matrix a `name`, or the group another one"
-        if hint:
-            faults.append(file.fault(search.place, message, hint))
+            message = f"two searches have the name {search.name!r}"
+            hint = "give a case of the matrix, a task or a group another name"
+            faults.append(FileFault(search.place, message, hint))

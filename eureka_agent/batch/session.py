@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from eureka_agent.archive.files import FILE_NAME, copy_file, locked, write_text
+from eureka_agent.archive.files import FILE_NAME, locked, write_text
 from eureka_agent.archive.run_folder import reading
 from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.batch.driver import BatchDriver
@@ -69,10 +69,7 @@ async def run_batch(
     with locked(folder, "batch", next_step):
         intents = IntentsFile(folder, make=True)
         plan_searches(intents, searches)
-        if file.text is not None:
-            write_text(folder / BATCH_COPY, file.text)
-        elif file.path.resolve() != (folder / BATCH_COPY).resolve():
-            copy_file(file.path, folder / BATCH_COPY)
+        write_text(folder / BATCH_COPY, file.text)
         (folder / STOP_FILE).unlink(missing_ok=True)
         summary = Summary(folder)
         states = {each.state for each in searches_of(intents, running=False)}

@@ -8,20 +8,16 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
 
-from eureka_agent.batch.file import BatchFileError, FileFault, Place, located
-from eureka_agent.errors import EurekaError, close_match, did_you_mean
+from eureka_agent.batch.file import BatchFileError, Place, form_fault
+from eureka_agent.errors import EurekaError, close_match
 from eureka_agent.invocation import command
-from eureka_agent.settings import Amount, value_fault
+from eureka_agent.records import BASELINES
+from eureka_agent.settings import Amount
 from eureka_agent.settings_files import line_numbers, read_settings_file
 from eureka_agent.simulation.catalogue import read_entry
 
 SUITES_FOLDER = Path(__file__).parent / "suites"
-BASELINE_METHODS = ("human", "sparse")
-"""Methods without a search: the rewards in a task's folder."""
-_KEYS = ("description", "tasks", "methods", "seeds", "trainings", "settings", "batch")
-_HINT = "docs/bench.md says what a suite holds"
 
 
 class SuiteError(EurekaError):
@@ -43,17 +39,16 @@ def _checked_task(task: Any) -> Any:
 def _checked_name(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9][a-z0-9.-]*", name):
         raise ValueError("a method's name has small letters, digits, '-' and '.'")
-    if name in BASELINE_METHODS:
+    if name in BASELINES:
         raise ValueError(f"{name!r} is part of every benchmark: leave it out")
     return name
 
 
-class Suite(BaseModel):
-    """A benchmark, as its file describes it."""
+class _SuiteContent(BaseModel):
+    """The file of a suite."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    name: str = ""
     description: str = ""
     tasks: tuple[Annotated[Any, AfterValidator(_checked_task)], ...] = ()
     """Each `env` or `env:task`, or settings: `{env: ant, task: run, env_steps: 300000}`."""
@@ -68,17 +63,15 @@ class Suite(BaseModel):
     settings: dict[str, Any] = Field(default_factory=dict)
     batch: dict[str, Any] = Field(default_factory=dict)
     """Settings of the batch, such as `max_time`."""
+
+
+class Suite(_SuiteContent):
+    """A benchmark, as its file describes it."""
+
+    name: str = ""
     path: str = Field("", exclude=True)
     lines: Mapping[Place, int] = Field(default_factory=dict, exclude=True)
     """Line of every key and list member in its file, from 1."""
-
-    def fault(self, place: Place, message: str, hint: str = "") -> FileFault:
-        """A fault with its line."""
-        return located(self.lines, place, message, hint)
-
-    def refusal(self, faults: Sequence[FileFault]) -> BatchFileError:
-        """The error for faults of this suite."""
-        return BatchFileError(self.path or self.name, faults)
 
 
 def built_in_suites() -> dict[str, Path]:
@@ -90,51 +83,25 @@ def read_suite(word: str) -> Suite:
     """A suite by its name or its file. Raises EurekaError with every mistake in its form."""
     path = built_in_suites().get(word, Path(word))
     if not path.is_file():
-        raise _no_suite(word, path)
-    values = read_settings_file(path)
-    lines = line_numbers(path)
-    faults = [
-        located(lines, (str(key),), f"unknown key {key!r}", did_you_mean(str(key), _KEYS))
-        for key in values
-        if key not in _KEYS
-    ]
-    own = {key: values[key] for key in values if key in _KEYS}
+        close = close_match(word, built_in_suites())
+        listing = f"`{command('bench')}` lists the built-in suites; one of your own is a file"
+        hint = f"did you mean {close!r}?" if close else listing
+        raise SuiteError(f"there is no suite {word!r}", hint)
+    values, lines = read_settings_file(path), line_numbers(path)
     try:
-        suite = Suite.model_validate({**own, "name": path.stem, "path": str(path), "lines": lines})
+        content = _SuiteContent.model_validate(values)
     except ValidationError as error:
-        faults += [_fault(each, lines) for each in error.errors()]
-    if faults:
-        raise BatchFileError(str(path), faults)
-    return suite
-
-
-def _no_suite(word: str, path: Path) -> SuiteError:
-    listing = f"`{command('bench')}` lists the built-in suites"
-    close = close_match(word, built_in_suites())
-    hint = f"did you mean {close!r}?" if close else f"{listing}; one of your own is a file"
-    return SuiteError(f"there is no suite {word!r}", hint)
-
-
-def _fault(error: ErrorDetails, lines: Mapping[Place, int]) -> FileFault:
-    """A fault of form where it stands."""
-    first, *inside = (part for part in error["loc"] if part != "[key]")
-    place: Place = (first, *(part if first == "tasks" else str(part) for part in inside))
-    if error["type"] == "missing":
-        return located(lines, (), f"{first!r} is missing", _HINT)
-    return located(lines, place, f"it is {value_fault(error)}", _HINT if not inside else "")
+        faults = [form_fault(each, _SuiteContent.model_fields) for each in error.errors()]
+        raise BatchFileError(str(path), faults, lines) from None
+    return Suite(**dict(content), name=path.stem, path=str(path), lines=lines)
 
 
 def environments_in(folder: Path) -> tuple[dict[str, Any], ...]:
     """All tasks of the environments in a folder. Raises SuiteError where there is none."""
-    entries = [
-        read_entry(path.parent)
-        for path in sorted(folder.glob("*/env.py"))
-        if not path.parent.name.startswith(("_", "."))
-    ]
     tasks = tuple(
-        {"env": str(entry.folder.resolve()), "task": task}
-        for entry in entries
-        for task in entry.tasks
+        {"env": str(path.parent.resolve()), "task": task}
+        for path in sorted(folder.glob("[!_.]*/env.py"))
+        for task in read_entry(path.parent).tasks
     )
     if not tasks:
         raise SuiteError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
@@ -12,7 +13,7 @@ from eureka_agent.archive.run_folder import reading
 from eureka_agent.batch.folder import BatchSearch, SearchState, searches_of
 from eureka_agent.batch.intents import IntentsFile
 from eureka_agent.batch.matrix import name_word
-from eureka_agent.cards import Card, read_card
+from eureka_agent.cards import read_card
 from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.records import BASELINES, Score, Stage
 from eureka_agent.report.comparison import known_fitness, told_apart
@@ -120,10 +121,12 @@ def read_results(folder: Path, tasks: Sequence[str], methods: Sequence[str]) -> 
     """Read a benchmark's batch. `tasks`, `methods`: their names in the searches' names."""
     cells: list[Cell] = []
     scales: dict[str, TaskScale] = {}
+    task, method = ("|".join(map(re.escape, names)) for names in (tasks, methods))
     for search in searches_of(IntentsFile(folder)):
-        place = _place(search.name, tasks, methods)
-        if place is None:  # a search that somebody added to the batch
+        named = re.fullmatch(rf"({task})-({method})-seed(\d+)", search.name)
+        if named is None:  # a search that somebody added to the batch
             continue
+        place = named[1], named[2], int(named[3])
         if not (folder / search.name / FILE_NAME).is_file():
             cells.append(Cell(*place, search.state.value, message=search.message))
             continue
@@ -134,21 +137,10 @@ def read_results(folder: Path, tasks: Sequence[str], methods: Sequence[str]) -> 
             cells.append(Cell(*place, SearchState.FAILED.value, message=error.message))
             continue
         cells.append(_cell(report, search, place))
-        known = scales.get(place[0])
         scale = _scale(report, place[0])
-        if known is None or len(scale.human) > len(known.human):
+        if place[0] not in scales or len(scale.human) > len(scales[place[0]].human):
             scales[place[0]] = scale
     return Results(tuple(cells), scales, tuple(methods), tuple(tasks))
-
-
-def _place(name: str, tasks: Sequence[str], methods: Sequence[str]) -> tuple[str, str, int] | None:
-    """Task, method and seed of a search by its name."""
-    head, _, seed = name.rpartition("-seed")
-    for task in sorted(tasks, key=len, reverse=True):
-        method = head.removeprefix(f"{task}-")
-        if head.startswith(f"{task}-") and method in methods and seed.isdigit():
-            return task, method, int(seed)
-    return None
 
 
 def _cell(report: RunReport, search: BatchSearch, place: tuple[str, str, int]) -> Cell:
@@ -172,21 +164,27 @@ def _cell(report: RunReport, search: BatchSearch, place: tuple[str, str, int]) -
 
 def _scale(report: RunReport, task: str) -> TaskScale:
     human, sparse = (report.score(name) for name in BASELINES)
-    scale = TaskScale(
-        task, report.description.fitness_unit, environment_task=report.description.task
-    )
+    unit, name = report.description.fitness_unit, report.description.task
     if human is None or sparse is None:
-        return scale
-    return replace(
-        scale,
-        human=tuple(known_fitness(human)),
-        sparse=tuple(known_fitness(sparse)),
-        refusal=_refusal(human, sparse, _card(report)),
+        return TaskScale(task, unit, environment_task=name)
+    return TaskScale(
+        task,
+        unit,
+        tuple(known_fitness(human)),
+        tuple(known_fitness(sparse)),
+        _refusal(human, sparse, report),
+        name,
     )
 
 
-def _refusal(human: Score, sparse: Score, card: Card | None) -> str:
-    if card is not None and not card.human_learns:
+def _refusal(human: Score, sparse: Score, report: RunReport) -> str:
+    try:
+        card = read_card(find_folder(report.settings.env), report.description.task)
+    except EnvironmentLoadError:
+        card = None
+    # a card counts for the files that were searched alone
+    same = card is not None and card.fingerprint == report.description.fingerprint
+    if card is not None and same and not card.human_learns:
         return "the human reward does not learn it"
     if human.mean is None or sparse.mean is None:
         return "a baseline failed"
@@ -195,13 +193,3 @@ def _refusal(human: Score, sparse: Score, card: Card | None) -> str:
     if human.mean < sparse.mean:
         return "the human reward is below the sparse one"
     return ""
-
-
-def _card(report: RunReport) -> Card | None:
-    """The card of the task that was searched; None for one of other files."""
-    try:
-        card = read_card(find_folder(report.settings.env), report.description.task)
-    except EnvironmentLoadError:
-        return None
-    same = card is not None and card.fingerprint == report.description.fingerprint
-    return card if same else None

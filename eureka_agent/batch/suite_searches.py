@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from eureka_agent.archive.files import FILE_NAME
 from eureka_agent.archive.run_folder import BATCH_FILE
-from eureka_agent.batch.file import (
-    BatchFile,
-    BatchFileError,
-    BatchSettings,
-    FileFault,
-    Place,
-    batch_from,
-)
+from eureka_agent.batch.file import BatchFile, BatchSettings, FileFault, Place, batch_from
 from eureka_agent.batch.folder import differences_of
 from eureka_agent.batch.intents import IntentsFile
-from eureka_agent.batch.matrix import AT_THE_TOP, PlannedSearch, expand, name_word
+from eureka_agent.batch.matrix import PlannedSearch, expand, name_word
 from eureka_agent.batch.suite import Suite, SuiteError
 from eureka_agent.errors import did_you_mean
 from eureka_agent.settings import FREE_SETTINGS, MOST_PROPOSALS, SearchSettings
@@ -62,28 +54,10 @@ def planned_searches(suite: Suite) -> tuple[BatchFile, tuple[PlannedSearch, ...]
         },
     }
     head = f"# The searches of the benchmark {suite.name!r}, written by the benchmark's command.\n"
-    file = replace(
-        batch_from(Path(suite.path or suite.name), content, {}),
-        text=head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True),
-    )
-    try:
-        searches = expand(file)
-    except BatchFileError as error:
-        theirs = [_moved(suite, fault) for fault in error.faults]
-        # searches of the same name are told where they come from
-        own += [each for each in theirs if each.place or not own]
-    if own:
-        raise suite.refusal(list(dict.fromkeys(own)))
-    return file, searches
-
-
-@contextmanager
-def faults_of(suite: Suite) -> Iterator[None]:
-    """Faults of the suite's batch file are raised as faults of the suite."""
-    try:
-        yield
-    except BatchFileError as error:
-        raise suite.refusal([_moved(suite, fault) for fault in error.faults]) from None
+    text = head + yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+    file = batch_from(Path(suite.path or suite.name), content, text, suite.lines)
+    file = replace(file, faults=(*own, *file.faults), place_of=partial(_place, suite))
+    return file, expand(file)
 
 
 def task_case(task: str | Mapping[str, Any]) -> dict[str, Any]:
@@ -101,18 +75,10 @@ def check_benchmark(searches: Sequence[PlannedSearch], folder: Path) -> None:
     """Raise SuiteError where a search of the folder that has begun has other settings."""
     if not (folder / BATCH_FILE).is_file():
         return
-    known = IntentsFile(folder).now.searches
-    found = [
-        f"\n  {difference}"
-        for search in searches
-        if search.name in known and (folder / search.name / FILE_NAME).is_file()
-        for difference in differences_of(
-            search.name, known[search.name].settings, search.values, _FREE
-        )
-    ]
-    if found:
+    planned = {search.name: search.values for search in searches}
+    if listed := differences_of(IntentsFile(folder), planned, _FREE):
         raise SuiteError(
-            f"{str(folder)!r} holds a benchmark with other settings:{''.join(found)}",
+            f"{str(folder)!r} holds a benchmark with other settings:{listed}",
             "put the old values back, or name another folder: --folder FOLDER",
         )
 
@@ -120,7 +86,7 @@ def check_benchmark(searches: Sequence[PlannedSearch], folder: Path) -> None:
 def _own_faults(suite: Suite) -> list[FileFault]:
     """Faults that the batch file does not show."""
     found = [
-        suite.fault(("batch", str(key)), f"unknown key {key!r}", did_you_mean(str(key), _LIMITS))
+        FileFault(("batch", str(key)), f"unknown key {key!r}", did_you_mean(str(key), _LIMITS))
         for key in suite.batch
         if key not in _LIMITS
     ]
@@ -130,19 +96,19 @@ def _own_faults(suite: Suite) -> list[FileFault]:
         if "samples" in settings:
             message = "samples follow from the suite's trainings"
             hint = "set iterations, confirm and confirm_seeds, and trainings of the suite"
-            found.append(suite.fault((*place, "samples"), message, hint))
+            found.append(FileFault((*place, "samples"), message, hint))
     first: dict[str, Place] = {}
     for number, task in enumerate(suite.tasks):
-        place = _place(suite, ("matrix", "task", number))
+        place = ("tasks", number)
         for key in _OF_METHODS if isinstance(task, dict) else ():
             if key in task:
                 message = "a method sets it, so that all tasks are searched alike"
-                found.append(suite.fault((*place, key), message, "set it under `methods`"))
+                found.append(FileFault((*place, key), message, "set it under `methods`"))
         name = task_case(task)["name"]
         if first.setdefault(name.lower(), place) is not place:  # some disks ignore capitals
             message = f"a task before it has the name {name!r} too"
             hint = "leave it out, or give it a `name`: {env: ENV, task: TASK, name: NAME}"
-            found.append(suite.fault(place, message, hint))
+            found.append(FileFault(place, message, hint))
     return found
 
 
@@ -160,7 +126,7 @@ def _samples(
     if common.get("iterations") == 0:
         place = ("methods", name) if "iterations" in settings else ("settings",)
         message = "it is 0, expected a whole number, 1 or more"
-        faults.append(suite.fault((*place, "iterations"), message))
+        faults.append(FileFault((*place, "iterations"), message))
         return None
     try:
         search = SearchSettings.model_validate({**common, "samples": MOST_PROPOSALS})
@@ -177,27 +143,18 @@ def _samples(
         )
         least = iterations * fewest + confirmed
         hint = f"set trainings to {least:,}, or to a multiple of {iterations:,} more"
-        faults.append(suite.fault(("methods", name), message, hint))
+        faults.append(FileFault(("methods", name), message, hint))
         return None
     if samples > MOST_PROPOSALS:
         message = f"a generation has {samples:,} proposals, expected at most {MOST_PROPOSALS:,}"
         hint = "raise its iterations, or lower trainings of the suite"
-        faults.append(suite.fault(("methods", name), message, hint))
+        faults.append(FileFault(("methods", name), message, hint))
         return None
     return samples
 
 
-def _moved(suite: Suite, fault: FileFault) -> FileFault:
-    """A fault of the batch file at its place in the suite."""
-    place = _place(suite, fault.place)
-    hint = fault.hint.replace(AT_THE_TOP, "under `batch:`")
-    if not place and hint:
-        hint = "give a task or a method another name, or take fewer"
-    return suite.fault(place, fault.message, hint)
-
-
 def _place(suite: Suite, place: Place) -> Place:
-    """Place in the suite."""
+    """A place of the batch file as one of the suite; those of the suite stay."""
     match place:
         case ("defaults", *inside):
             return ("settings", *inside)
@@ -207,4 +164,6 @@ def _place(suite: Suite, place: Place) -> Place:
             return ("methods", list(suite.methods)[number], *inside)
         case (str(name), *_) if name in _LIMITS:
             return ("batch", *place)
-    return ()
+        case ("matrix", *_):
+            return ()
+    return place

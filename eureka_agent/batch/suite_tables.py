@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from statistics import fmean
@@ -15,7 +15,7 @@ from scipy.stats import trim_mean
 
 from eureka_agent import wording
 from eureka_agent.batch.folder import UNDER_WAY, SearchState
-from eureka_agent.batch.suite_results import Cell, Results, executable_share
+from eureka_agent.batch.suite_results import Results, executable_share
 from eureka_agent.report.blocks import Block, Document, Grid, Items, Section, Source, Words
 from eureka_agent.text import one_line
 
@@ -48,40 +48,26 @@ def interquartile_mean(scores: Scores) -> Estimate:
 def probability_of_improvement(ours: Scores, theirs: Scores) -> Estimate:
     """Probability that a search of ours scores higher than one of theirs on the same task, ties
     counted half, averaged over tasks. `ours` and `theirs` have the same tasks."""
-    first = [np.asarray(each, dtype=np.float64) for each in ours]
-    second = [np.asarray(each, dtype=np.float64) for each in theirs]
-    generator = np.random.default_rng(0)
-    values = [
-        _improvement(_resampled(first, generator), _resampled(second, generator))
-        for _ in range(RESAMPLES)
-    ]
-    return _estimate(_improvement(first, second), values)
 
+    def improvement(samples: Matrix) -> float:
+        pairs = zip(samples[: len(ours)], samples[len(ours) :], strict=True)
+        differences = [np.subtract.outer(own, their) for own, their in pairs]
+        return float(np.mean([np.mean((each > 0) + 0.5 * (each == 0)) for each in differences]))
 
-def _improvement(ours: Matrix, theirs: Matrix) -> float:
-    per_task = [
-        np.mean((a[:, None] > b[None, :]) + 0.5 * (a[:, None] == b[None, :]))
-        for a, b in zip(ours, theirs, strict=True)
-    ]
-    return float(np.mean(per_task))
+    return _bootstrapped([*ours, *theirs], improvement)
 
 
 def _bootstrapped(scores: Scores, statistic: Callable[[Matrix], float]) -> Estimate:
     """Resamples the searches of each task by themselves: tasks are fixed, seeds are a sample."""
     tasks = [np.asarray(each, dtype=np.float64) for each in scores]
     generator = np.random.default_rng(0)
-    values = [statistic(_resampled(tasks, generator)) for _ in range(RESAMPLES)]
-    return _estimate(statistic(tasks), values)
-
-
-def _resampled(tasks: Matrix, generator: np.random.Generator) -> list[NDArray[np.float64]]:
-    return [generator.choice(each, size=len(each)) for each in tasks]
-
-
-def _estimate(value: float, values: Sequence[float]) -> Estimate:
+    values = [
+        statistic([generator.choice(each, size=len(each)) for each in tasks])
+        for _ in range(RESAMPLES)
+    ]
     tail = 100.0 * (1.0 - CONFIDENCE) / 2.0
     low, high = np.percentile(values, [tail, 100.0 - tail])
-    return Estimate(value, float(low), float(high))
+    return Estimate(statistic(tasks), float(low), float(high))
 
 
 @dataclass(frozen=True)
@@ -110,10 +96,10 @@ class MethodSummary:
 
 def summaries(results: Results) -> list[MethodSummary]:
     """A summary of each method, in the suite's order."""
-    return [_summary(results, method, results.methods[0]) for method in results.methods]
+    return [_summary(results, method) for method in results.methods]
 
 
-def _summary(results: Results, method: str, first: str) -> MethodSummary:
+def _summary(results: Results, method: str) -> MethodSummary:
     cells = [cell for cell in results.cells if cell.method == method]
     ended = [cell for cell in cells if cell.mean is not None]
     means = {task: found for task in results.tasks if (found := results.means(task, method))}
@@ -123,6 +109,7 @@ def _summary(results: Results, method: str, first: str) -> MethodSummary:
         if results.scale(task).denominator
     ]
     # no scale is needed to compare two methods
+    first = results.methods[0]
     both = {task: theirs for task in means if (theirs := results.means(task, first))}
     improvement = None
     if both and method != first:
@@ -171,38 +158,40 @@ def document(results: Results, title: str, again: str) -> Document:
 
 def method_table(found: Sequence[MethodSummary]) -> Grid:
     """A row for each method."""
-    titles = (
-        *("method", "searches", "median", "IQM", "P(better)", "tasks ≥ human", "executable"),
-        *("env steps", "requests", "time"),
-    )
     rows = [
-        (
-            each.method,
-            f"{each.finished} of {each.searches}",
-            *map(_interval, (each.median, each.iqm, each.improvement)),
-            f"{each.at_human} of {each.compared}" if each.compared else "",
-            "" if each.executable is None else f"{each.executable:.0%}",
-            "" if each.env_steps is None else wording.count(each.env_steps),
-            "" if not each.requests else wording.count(each.requests),
-            "" if each.seconds is None else wording.duration(each.seconds),
-        )
+        {
+            "method": each.method,
+            "searches": f"{each.finished} of {each.searches}",
+            "median": _interval(each.median),
+            "IQM": _interval(each.iqm),
+            "P(better)": _interval(each.improvement),
+            "tasks ≥ human": f"{each.at_human} of {each.compared}" if each.compared else "",
+            "executable": "" if each.executable is None else f"{each.executable:.0%}",
+            "env steps": "" if each.env_steps is None else wording.count(each.env_steps),
+            "requests": wording.count(each.requests) if each.requests else "",
+            "time": "" if each.seconds is None else wording.duration(each.seconds),
+        }
         for each in found
     ]
-    return _without_empty(titles, rows)
+    return _table(rows)
 
 
 def task_table(results: Results) -> Grid:
     """A row for each task: raw scores, and the unit of the normalised ones."""
-    titles = ("task", "human", "sparse", "unit of the score", *results.methods)
     rows = []
     for task in results.tasks:
         scale = results.scale(task)
         unit = "" if scale.unit in ("", "1") else f" [{scale.unit}]"
         refused = "refused" if scale.denominator is None else wording.number(scale.denominator)
-        scores = (_spread(results.means(task, method)) for method in results.methods)
-        facts = (_spread(scale.human), _spread(scale.sparse), refused if scale.human else "")
-        rows.append((f"{scale.label}{unit}", *facts, *scores))
-    return _without_empty(titles, rows)
+        facts = {
+            "task": f"{scale.label}{unit}",
+            "human": _spread(scale.human),
+            "sparse": _spread(scale.sparse),
+            "unit of the score": refused if scale.human else "",
+        }
+        scores = {method: _spread(results.means(task, method)) for method in results.methods}
+        rows.append(facts | scores)
+    return _table(rows)
 
 
 def as_json(results: Results) -> dict[str, Any]:
@@ -236,23 +225,20 @@ def _meaning(results: Results) -> str:
 def _lists(results: Results) -> dict[str, list[str]]:
     """Tasks and searches that are missing in the tables, with the reason, by heading."""
     scales = [results.scale(task) for task in results.tasks]
-    without: dict[str, list[Cell]] = {}
+    without: dict[str, list[str]] = {}
     for cell in results.cells:
         if cell.mean is None:
             # the same command goes on with all others, whatever their runs say
             failed = cell.state not in (*UNDER_WAY, SearchState.STOPPED)
             message = one_line(cell.message, _LONGEST_MESSAGE) if failed else ""
-            without.setdefault(", ".join(filter(None, (cell.state, message))), []).append(cell)
+            why = ", ".join(filter(None, (cell.state, message)))
+            without.setdefault(why, []).append(f"{cell.task} {cell.method} seed {cell.seed}")
     return {
         "Not normalised": [f"{each.label}: {each.refusal}" for each in scales if each.refusal],
-        "Without a score": [f"{why}: {_named(cells)}" for why, cells in without.items()],
+        "Without a score": [
+            f"{why}: {wording.some_of(names, _MOST_NAMES)}" for why, names in without.items()
+        ],
     }
-
-
-def _named(cells: Sequence[Cell]) -> str:
-    names = [f"{cell.task} {cell.method} seed {cell.seed}" for cell in cells[:_MOST_NAMES]]
-    more = len(cells) - _MOST_NAMES
-    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
 def _interval(estimate: Estimate | None) -> str:
@@ -266,9 +252,8 @@ def _spread(values: Sequence[float]) -> str:
     return wording.plus_minus(statistics.fmean(values), deviation) if values else ""
 
 
-def _without_empty(titles: Sequence[str], rows: Collection[Sequence[str]]) -> Grid:
-    """The table without columns that no row has a text in."""
-    kept = [place for place in range(len(titles)) if any(row[place] for row in rows)]
-    left = tuple(titles[each] for each in kept)
-    shown = [tuple(row[each] for each in kept) for row in rows]
-    return Grid(left, shown, numbers=left[1:], spare=_SPARE)
+def _table(rows: Sequence[Mapping[str, str]]) -> Grid:
+    """The rows, which have their cells by title, without columns that no row has a text in."""
+    titles = [title for title in rows[0] if any(row[title] for row in rows)]
+    cells = [[row[title] for title in titles] for row in rows]
+    return Grid(titles, cells, numbers=titles[1:], spare=_SPARE)

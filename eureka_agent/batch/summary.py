@@ -22,7 +22,6 @@ from eureka_agent.batch.folder import ENDED, UNDER_WAY, BatchSearch, SearchState
 from eureka_agent.batch.intents import BatchEvent
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import RunStatus, Stage
-from eureka_agent.report.run_report import RunReport
 from eureka_agent.report.verdict import best_fitness, fitness_text, why_not_normalized
 from eureka_agent.search.summary import run_overview
 from eureka_agent.text import one_line
@@ -106,13 +105,9 @@ def _row(folder: Path, search: BatchSearch) -> SummaryRow:
         return SummaryRow(search.name, search.state.value, message=search.message)
     try:
         with reading(str(folder / search.name)) as run:
-            ended = len(run.archive.facts.iterations_ended)
-            return _row_of(run_overview(run), search, ended)
+            report, ended = run_overview(run), len(run.archive.facts.iterations_ended)
     except RunFolderError as error:
         return SummaryRow(search.name, search.state.value, message=error.message)
-
-
-def _row_of(report: RunReport, search: BatchSearch, ended: int) -> SummaryRow:
     score, human = report.best_score, report.score("human")
     best = None if score is None else score.mean
     if best is None and report.best is not None and report.by_strength is None:

@@ -56,7 +56,7 @@ def bench(
     from eureka_agent.archive.run_folder import BATCH_FILE, runs_folder
     from eureka_agent.batch.folder import check_folder
     from eureka_agent.batch.suite import read_suite, with_choices
-    from eureka_agent.batch.suite_searches import check_benchmark, faults_of, planned_searches
+    from eureka_agent.batch.suite_searches import check_benchmark, planned_searches
     from eureka_agent.cli.batch import run_planned
 
     if suite is None:
@@ -70,8 +70,7 @@ def bench(
     if not results:
         check_folder(target)
         check_benchmark(searches, target)
-        with faults_of(chosen):
-            end = run_planned(file, searches, target, output_format, again, plan=plan, yes=yes)
+        end = run_planned(file, searches, target, output_format, again, plan=plan, yes=yes)
         if end is None:
             return
     elif not (target / BATCH_FILE).is_file():

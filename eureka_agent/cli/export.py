@@ -120,7 +120,7 @@ def prove(
         settings = proof_settings(opened, env_steps)
         proof = asyncio.run(prove_rewards(opened, library, rewards, seeds, settings, tell))
         proved = [proof.score(name) for name in rewards]
-        own = score_table(opened.archive.trainings())
+        own = {score.name: score for score in score_table(opened.archive.trainings())}
         unit = opened.description.fitness_unit
     if output_format == "json":
         facts = {"run": opened.name, "library": proof.library, "version": proof.version}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -16,13 +16,14 @@ import jinja2
 
 from eureka_agent.attempt_words import merit_words
 from eureka_agent.designer.source_tools import parameter_names
-from eureka_agent.export.reward_source import HELPERS_MODULE, calls_helpers, standalone_source
+from eureka_agent.export.reward_source import HELPERS_MODULE, needed_helpers, standalone_source
 from eureka_agent.markup import code, escaped
-from eureka_agent.records import Attempt, Score, TaskDescription, VariableSpec
+from eureka_agent.records import Attempt, Score, TaskDescription
 from eureka_agent.report.attempt_page import COMPARED
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.resources import resource_folder
 from eureka_agent.rewards import RewardSpecification
+from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX
 from eureka_agent.task import PREVIOUS_PREFIX, QuaternionOrder
 from eureka_agent.wording import plural, plus_minus
 
@@ -75,7 +76,6 @@ def batch_shape(shape: tuple[int, ...]) -> str:
 README = "README.md"
 HELPERS_FILE = f"{HELPERS_MODULE}.py"
 MARKER = "written by eureka export"
-_GYMNASIUM_PREFIX = "gymnasium:"
 _OF_EVERY_GYMNASIUM_RUN = ("actions", "terminated", "succeeded", "observation")
 """Variables of `gymnasium:<id>` that are not in `info`."""
 _COLUMNS_SHOWN = 200
@@ -103,68 +103,61 @@ class Exported:
     def gymnasium_id(self) -> str | None:
         """Gymnasium's id of the environment; None for another environment."""
         name = self.description.environment
-        return name.removeprefix(_GYMNASIUM_PREFIX) if name.startswith(_GYMNASIUM_PREFIX) else None
+        return name.removeprefix(GYMNASIUM_PREFIX) if name.startswith(GYMNASIUM_PREFIX) else None
 
 
 def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> dict[str, str]:
     """The README and the Python files, by name. `policy`: see `policy_description`; `onnx`: True
     where the policy is written as ONNX too. Raises RewardLoadError for invalid Python."""
-    description, gymnasium_id = exported.description, exported.gymnasium_id
+    description, source = exported.description, exported.reward.source
     variables = description.public_variables()
-    known = {variable.name for variable in variables}
-    parameters = parameter_names(exported.reward.source)
-    arguments = [name for name in parameters if name.removeprefix(PREVIOUS_PREFIX) in known]
+    known = {variable.name: variable for variable in variables}
+    parameters = parameter_names(source)
+    arguments = {
+        name: known[variable]
+        for name in parameters
+        if (variable := name.removeprefix(PREVIOUS_PREFIX)) in known
+    }
+    read = dict.fromkeys(variable.name for variable in arguments.values())
     constants = [constant for constant in description.constants if constant.name in parameters]
-    helpers = calls_helpers(exported.reward.source)
-    values: dict[str, Any] = {
+    helpers = bool(needed_helpers(source))
+    columns = observed_columns(description) if "observation" in known else {}
+    elsewhere = (*_OF_EVERY_GYMNASIUM_RUN, *columns)
+    values = {
+        "marker": MARKER,
         "run": exported.report.run_name,
         "attempt": exported.attempt.id,
         "sentence": exported.report.sentence,
         "fitness": fitness_text(exported),
         "parameters": trained_under(exported),
         "description": description,
-        "gymnasium_id": gymnasium_id,
+        "gymnasium_id": exported.gymnasium_id,
         "onnx": onnx,
         "helpers": helpers,
         "whole_observation": "observation" in known,
-    }
-    columns = observed_columns(description) if "observation" in known else {}
-    elsewhere = (*_OF_EVERY_GYMNASIUM_RUN, *columns)
-    info_keys = [each.name for each in variables if each.name not in elsewhere]
-    example = "example_policy.py" if gymnasium_id is None else "example_gymnasium.py"
-    readme = render(
-        README,
-        **values,
-        marker=MARKER,
-        arguments=list(_argument_rows(arguments, variables)),
-        constants=constants,
-        reads_previous=any(name.startswith(PREVIOUS_PREFIX) for name in arguments),
-        example_names=_to_be_given(arguments),
-        observation_order=observation_order(exported),
-        policy=policy,
-        columns_shown=_COLUMNS_SHOWN,
-        has_quaternions=_has_quaternions(description),
-        versions=exported.report.versions,
-    )
-    source = standalone_source(
-        exported.reward.source, {each.name: each.value for each in constants}
-    )
-    wrapper = {
-        **values,
-        "variables": variables,
-        "info_keys": info_keys,
-        "columns": columns,
         "succeeds": "succeeded" in known,
+        "arguments": arguments,
+        "example_names": [name for name in read if name not in ("actions", "terminated")],
+        "reads_previous": any(name.startswith(PREVIOUS_PREFIX) for name in arguments),
+        "constants": constants,
+        "observation_order": observation_order(exported),
+        "policy": policy,
+        "columns_shown": _COLUMNS_SHOWN,
+        "has_quaternions": _has_quaternions(description),
+        "versions": exported.report.versions,
+        "source": standalone_source(source, {each.name: each.value for each in constants}),
+        "variables": variables,
+        "info_keys": [name for name in known if name not in elsewhere],
+        "columns": columns,
         "conversion": _conversion_text(),
     }
-    return {
-        README: readme,
-        "reward.py": render("reward.py", **values, source=source),
-        **({HELPERS_FILE: _helpers_text(description.quaternion_order)} if helpers else {}),
-        "gymnasium_wrapper.py": render("gymnasium_wrapper.py", **wrapper),
-        "vec_task.py": render("vec_task.py", variables=variables),
-        "example.py": render(example, **values),
-    }
+    names = (README, "reward.py", "gymnasium_wrapper.py", "vec_task.py")
+    written = {name: render(name, **values) for name in names}
+    example = "example_policy.py" if exported.gymnasium_id is None else "example_gymnasium.py"
+    written["example.py"] = render(example, **values)
+    if helpers:
+        written[HELPERS_FILE] = _helpers_text(description.quaternion_order)
+    return written
 
 
 def observed_columns(description: TaskDescription) -> dict[str, tuple[int, int, float]]:
@@ -240,19 +233,3 @@ def _helpers_text(order: QuaternionOrder) -> str:
     )
     assert count == 1
     return chosen
-
-
-def _argument_rows(
-    arguments: Iterable[str], variables: Iterable[VariableSpec]
-) -> Iterable[dict[str, Any]]:
-    known = {variable.name: variable for variable in variables}
-    for argument in arguments:
-        variable = known.get(argument.removeprefix(PREVIOUS_PREFIX))
-        if variable is not None:
-            facts = variable.model_dump(include={"shape", "unit", "frame", "doc"})
-            yield {**facts, "argument": argument}
-
-
-def _to_be_given(arguments: Iterable[str]) -> list[str]:
-    names = dict.fromkeys(argument.removeprefix(PREVIOUS_PREFIX) for argument in arguments)
-    return [name for name in names if name not in ("actions", "terminated")]

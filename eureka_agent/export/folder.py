@@ -24,31 +24,21 @@ from eureka_agent.records import ChannelSpec, TaskDescription
 from eureka_agent.report.run_report import RunReport
 
 FORMAT = "eureka-policy-1"
-_CLIP = 10.0
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """Statistics of the policy's training observations, one number a column."""
-
-    mean: Sequence[float]
-    deviation: Sequence[float]
 
 
 def policy_description(
-    description: TaskDescription, statistics: Statistics, names: dict[str, str]
+    description: TaskDescription,
+    mean: Sequence[float],
+    deviation: Sequence[float],
+    names: dict[str, str],
 ) -> dict[str, Any]:
-    """Content of policy.json. `names`: run, attempt and task."""
-    size, clip = len(statistics.mean), f"{_CLIP:g}"
+    """Content of policy.json. `mean`, `deviation`: of the policy's training observations, one
+    number a column. `names`: run, attempt and task."""
+    size = len(mean)
     inputs = _fitting(description.observation_channels, size)
-    outputs = _fitting(description.action_channels, description.num_actions)
-    numbers = zip(statistics.mean, statistics.deviation, strict=True)
-    observation = [
-        {**column, "mean": mean, "deviation": deviation}
-        for column, (mean, deviation) in zip(
-            _columns(inputs, size, "observation"), numbers, strict=True
-        )
-    ]
+    observation = _columns(inputs, size, "observation")
+    for column, its_mean, its_deviation in zip(observation, mean, deviation, strict=True):
+        column |= {"mean": its_mean, "deviation": its_deviation}
     return {
         "format": FORMAT,
         **names,
@@ -60,13 +50,11 @@ def policy_description(
             "shape": ["batch", size],
             "dtype": "float32",
             "value": "quantity * scale, in the column's unit and frame",
-            "normalisation": (
-                f"the policy itself computes clip((value - mean) / deviation, -{clip}, {clip})"
-            ),
+            "normalisation": "the policy itself computes clip((value - mean) / deviation, -10, 10)",
             "named": bool(inputs),
             "columns": observation,
         },
-        **_outputs(description, outputs),
+        **_outputs(description),
     }
 
 
@@ -75,17 +63,15 @@ def _fitting(channels: Sequence[ChannelSpec], size: int) -> Sequence[ChannelSpec
     return channels if sum(len(each.entries) or 1 for each in channels) == size else ()
 
 
-def _outputs(description: TaskDescription, channels: Sequence[ChannelSpec]) -> dict[str, Any]:
+def _outputs(description: TaskDescription) -> dict[str, Any]:
     count, choices = description.num_actions, description.action_choices
-    columns = list(_columns(channels, count, "action"))
+    channels = _fitting(description.action_channels, count)
+    columns = _columns(channels, count, "action")
     ranges = [each.range for each in channels for _ in each.entries or ("",)] or [None] * count
     for index, (column, bounds) in enumerate(zip(columns, ranges, strict=True)):
         del column["scale"]
-        column |= (
-            {"choices": choices[index]}
-            if choices
-            else {"low": bounds and bounds[0], "high": bounds and bounds[1]}
-        )
+        low, high = bounds or (None, None)
+        column |= {"choices": choices[index]} if choices else {"low": low, "high": high}
     if choices:
         form = {
             "shape": ["batch"] if count == 1 else ["batch", count],
@@ -114,28 +100,20 @@ def _outputs(description: TaskDescription, channels: Sequence[ChannelSpec]) -> d
     return {"action": action, "logits": logits} if choices else {"action": action}
 
 
-def as_json(description: dict[str, Any]) -> str:
-    return json.dumps(description, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _columns(
-    channels: Sequence[ChannelSpec], count: int, fallback: str
-) -> Iterator[dict[str, Any]]:
+def _columns(channels: Sequence[ChannelSpec], count: int, fallback: str) -> list[dict[str, Any]]:
     """Columns of the channels; without channels columns without names."""
     if not channels:
-        channels = tuple(
-            ChannelSpec(name=f"{fallback}[{index}]", unit="?", frame="?") for index in range(count)
-        )
-    columns = [(channel, entry) for channel in channels for entry in channel.entries or ("",)]
-    for index, (channel, entry) in enumerate(columns):
-        yield {
+        names = [f"{fallback}[{index}]" for index in range(count)]
+        channels = [ChannelSpec(name=name, unit="?", frame="?") for name in names]
+    numbers = [(channel, entry) for channel in channels for entry in channel.entries or ("",)]
+    return [
+        {
             "index": index,
             "name": f"{channel.name}.{entry}" if entry else channel.name,
-            "unit": channel.unit,
-            "frame": channel.frame,
-            "doc": channel.doc,
-            "scale": channel.scale,
+            **channel.model_dump(include={"unit", "frame", "doc", "scale"}),
         }
+        for index, (channel, entry) in enumerate(numbers)
+    ]
 
 
 EXPORT = "export"
@@ -162,8 +140,22 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     its policy, and for a folder that cannot be written or has other files."""
     exported, policy = _chosen(run, report, attempt)
     _check_folder(folder)
-    described = _described(exported, policy)
-    policies, missing = _policies(policy, as_json(described))
+    from eureka_agent.export import policy_files  # it imports torch
+
+    mean, deviation = policy_files.statistics(policy)
+    names = {"run": report.run_name, "attempt": exported.attempt.id, "task": report.sentence}
+    described = policy_description(report.description, mean, deviation, names)
+    description = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    policies = {
+        TORCHSCRIPT: policy_files.torchscript(policy, description),
+        policy_files.DESCRIPTION: description.encode(),
+    }
+    missing = {}
+    if lacking := policy_files.missing_onnx_packages():
+        needs = f"it needs {' and '.join(lacking)}: {install_extra('export')}, then export again"
+        missing[ONNX] = needs
+    else:
+        policies[ONNX] = policy_files.onnx_model(policy, description)
     texts = text_files(exported, described, onnx=ONNX not in missing)
     # the README first: it marks even an unfinished folder as an export
     files = {name: text.encode() for name, text in texts.items()} | policies
@@ -197,33 +189,8 @@ def _chosen(run: Run, report: RunReport, name: str | None) -> tuple[Exported, Pa
     return Exported(report, report.best, report.best_score), policy
 
 
-def _described(exported: Exported, policy: Path) -> dict[str, Any]:
-    from eureka_agent.export.policy_files import statistics
-
-    report = exported.report
-    names = {"run": report.run_name, "attempt": exported.attempt.id, "task": report.sentence}
-    return policy_description(exported.description, statistics(policy), names)
-
-
-def _policies(policy: Path, description: str) -> tuple[dict[str, bytes], dict[str, str]]:
-    from eureka_agent.export import policy_files
-
-    files = {
-        TORCHSCRIPT: policy_files.torchscript(policy, description),
-        policy_files.DESCRIPTION: description.encode(),
-    }
-    if lacking := policy_files.missing_onnx_packages():
-        needs = f"it needs {' and '.join(lacking)}: {install_extra('export')}, then export again"
-        return files, {ONNX: needs}
-    return {**files, ONNX: policy_files.onnx_model(policy, description)}, {}
-
-
 def _check_folder(folder: Path) -> None:
     """Raise RunFolderError for a file, an unreadable folder, and a folder of other files."""
-    if folder.exists() and not folder.is_dir():
-        raise RunFolderError(
-            f"cannot write the export to {str(folder)!r}: it is a file", "name a folder with --out"
-        )
     if not folder.exists():
         return
     with _storing(folder):
@@ -249,8 +216,8 @@ def _storing(folder: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, RunFolderError) as error:
-        cause = error if isinstance(error, OSError) else error.__cause__
-        reason = system_reason(cause) if isinstance(cause, OSError) else str(cause or error)
+        cause = error.__cause__ or error
+        reason = system_reason(cause) if isinstance(cause, OSError) else str(cause)
         raise RunFolderError(
             f"cannot write the export to {str(folder)!r}: {reason}",
             "free some space, mend the folder's permissions, or name another with --out",

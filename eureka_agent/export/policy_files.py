@@ -9,8 +9,6 @@ import importlib.util
 import io
 import logging
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
@@ -20,7 +18,6 @@ from torch import Tensor, nn
 
 from eureka_agent import syntax
 from eureka_agent.errors import RunFolderError
-from eureka_agent.export.folder import Statistics
 from eureka_agent.training.policy import load_policy
 
 ONNX_PACKAGES = ("onnx", "onnxscript")
@@ -59,8 +56,9 @@ def missing_onnx_packages() -> tuple[str, ...]:
     return tuple(name for name in ONNX_PACKAGES if importlib.util.find_spec(name) is None)
 
 
-def statistics(path: Path) -> Statistics:
-    """Observation statistics of the policy at `path`. Raises RunFolderError for another file."""
+def statistics(path: Path) -> tuple[list[float], list[float]]:
+    """Mean and deviation of the observations by which the policy at `path` normalises. Raises
+    RunFolderError for another file."""
     load_policy(path)
     tensors = load_file(path)
     mean, deviation = tensors["observation_mean"], tensors["observation_deviation"]
@@ -69,7 +67,7 @@ def statistics(path: Path) -> Statistics:
             f"the policy {str(path)!r} normalises by NaN or infinite statistics, so it cannot act",
             "export another attempt",
         )
-    return Statistics(mean.tolist(), deviation.tolist())
+    return mean.tolist(), deviation.tolist()
 
 
 def torchscript(path: Path, description: str = "") -> bytes:
@@ -92,7 +90,9 @@ def onnx_model(path: Path, description: str = "") -> bytes:
     Needs `ONNX_PACKAGES`. Raises RunFolderError for another file.
     """
     actor = _Actor(path).eval()
-    with torch.no_grad(), _quiet(), syntax.one_at_a_time():
+    logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # it misses packages of no use here
+    with torch.no_grad(), warnings.catch_warnings(), syntax.one_at_a_time():
+        warnings.simplefilter("ignore")  # the exporter uses deprecated parts of its own
         program = torch.onnx.export(
             actor,
             (actor.example(),),
@@ -109,17 +109,3 @@ def onnx_model(path: Path, description: str = "") -> bytes:
         del node.metadata_props[:]
     model.metadata_props.add(key=DESCRIPTION, value=description)
     return cast(bytes, model.SerializeToString())
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the exporter's remarks on unneeded packages and on its own deprecated parts."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)

@@ -6,26 +6,26 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import FiniteFloat, ValidationError
+from pydantic import FiniteFloat
 
 from eureka_agent import wording
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.archive.safe_files import inside, open_plain
+from eureka_agent.archive.safe_files import inside, read_plain
 from eureka_agent.boundary.commands import Prove
 from eureka_agent.boundary.events import Proved
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError, SettingsError
-from eureka_agent.export.reward_source import calls_helpers, standalone_source
+from eureka_agent.export.reward_source import needed_helpers, standalone_source
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
 from eureka_agent.invocation import install_extra, show_command
 from eureka_agent.libraries import PACKAGES, LibraryName
-from eureka_agent.records import BASELINES, Record, Score
+from eureka_agent.records import Record, Score
 from eureka_agent.report.as_json import score_to_json
 from eureka_agent.report.comparison import FEWEST_SEEDS, compare_scores, known_fitness
 from eureka_agent.rewards import RewardSpecification
@@ -67,10 +67,8 @@ class Proof(Record):
 
     def score(self, name: str) -> Score:
         """Score of one reward over its seeds."""
-        found = sorted(
-            (each for each in self.trainings if each.name == name), key=lambda each: each.seed
-        )
-        return score_of_seeds(name, {each.seed: each.fitness for each in found})
+        found = {each.seed: each.fitness for each in self.trainings if each.name == name}
+        return score_of_seeds(name, dict(sorted(found.items())))
 
 
 def rewards_to_prove(run: Run, attempt: str | None) -> dict[str, RewardSpecification]:
@@ -78,7 +76,7 @@ def rewards_to_prove(run: Run, attempt: str | None) -> dict[str, RewardSpecifica
     where nothing was trained."""
     chosen = best_attempt(run) if attempt is None else run.archive.attempt(attempt)
     if chosen is None:
-        what = f"no attempt {attempt!r}" if attempt is not None else "no trained attempt"
+        what = "no trained attempt" if attempt is None else f"no attempt {attempt!r}"
         hint = f"`{show_command(run.folder)}` lists what was trained"
         raise RunFolderError(f"the run {run.name!r} has {what}", hint)
     return {chosen.id: chosen.proposal.reward, **run.description.baselines}
@@ -96,9 +94,8 @@ def read_proof(run: Run, library: LibraryName) -> Proof | None:
     if not path.is_file():
         return None
     try:
-        with open(open_plain(path), encoding="utf-8") as file:
-            return Proof.model_validate_json(file.read())
-    except (OSError, ValidationError, ValueError) as error:
+        return Proof.model_validate_json(read_plain(path))
+    except (OSError, ValueError) as error:
         raise RunFolderError(
             f"cannot read the proof {str(path)!r}: {error}", "delete it and prove again"
         ) from None
@@ -110,7 +107,7 @@ async def prove(
     rewards: dict[str, RewardSpecification],
     seeds: int,
     settings: TrainingSettings,
-    say: Callable[[ProofTraining], None] = lambda training: None,
+    say: Callable[[ProofTraining], None],
 ) -> Proof:
     """Train each reward from so many seeds and score its last policies. What a stored proof with
     equal settings has is not trained again. `say` is called after each training.
@@ -124,10 +121,8 @@ async def prove(
     known = {(each.name, each.seed) for each in work.proof.trainings}
     await work.train([each for each in wanted if each not in known])
     trainings = work.proof.trainings
-    if trainings and all(each.fitness is None for each in trainings):
-        raise EurekaError(
-            f"every training by {library} failed: {trainings[0].failure}", "see the message"
-        )
+    if all(each.fitness is None for each in trainings):
+        raise EurekaError(f"every training by {library} failed: {trainings[0].failure}")
     return work.proof
 
 
@@ -167,12 +162,10 @@ class _Work:
         One that calls helper functions trains as it is."""
         source = standalone_source(reward.source)
         write_text(inside(self._run.folder, PROOF, f"{name}.py"), source)
-        return reward if calls_helpers(reward.source) else reward.with_source(source)
+        return reward if needed_helpers(reward.source) else reward.with_source(source)
 
     async def train(self, missing: Sequence[tuple[str, int]]) -> None:
         """Train these, a process for each core."""
-        if not missing:
-            return
         queue, workers = iter(missing), min(usable_cores(), len(missing))
         limits = shared_limits(workers + 1)
         with tempfile.TemporaryDirectory(prefix="eureka-proof-") as scratch:
@@ -231,16 +224,17 @@ class _Work:
 
 
 def proof_rows(
-    proved: Sequence[Score], own: Sequence[Score], unit: str
+    proved: Sequence[Score], own: Mapping[str, Score], unit: str
 ) -> list[tuple[str, str, str]]:
     """A row for each reward: name, fitness by the library, fitness by this trainer."""
-    here = {score.name: score for score in own}
-    rows = []
-    for score in proved:
-        ours = here.get(score.name)
-        cells = (_cell(score, unit), "-" if ours is None else _cell(ours, unit))
-        rows.append((score.name, *cells))
-    return rows
+    return [
+        (
+            score.name,
+            _cell(score, unit),
+            _cell(own[score.name], unit) if score.name in own else "-",
+        )
+        for score in proved
+    ]
 
 
 def _cell(score: Score, unit: str) -> str:
@@ -250,18 +244,21 @@ def _cell(score: Score, unit: str) -> str:
     return f"{text}, {failed} failed" if failed else text
 
 
-def proof_sentence(proved: Sequence[Score], own: Sequence[Score], library: str) -> str:
+def proof_sentence(proved: Sequence[Score], own: Mapping[str, Score], library: str) -> str:
     """Comparison of the winner with the baselines by the library, and with that of this trainer."""
     winner, *baselines = proved
-    here = {score.name: score for score in own}
     parts, alike = [], []
     for baseline in baselines:
-        there = relation(winner, baseline)
-        parts.append(f"{there} {baseline.name}")
-        if winner.name in here and baseline.name in here:
-            one, other = here[winner.name], here[baseline.name]
-            if compare_scores(winner, baseline) and compare_scores(one, other):
-                alike.append(there == relation(one, other))
+        there = compare_scores(winner, baseline)
+        if there is None:
+            found = f"not compared (fewer than {FEWEST_SEEDS} seeds) with"
+            parts.append(f"{found} {baseline.name}")
+            continue
+        parts.append(f"{there.relation} {baseline.name}")
+        if winner.name in own and baseline.name in own:
+            here = compare_scores(own[winner.name], own[baseline.name])
+            if here is not None:
+                alike.append(there.relation == here.relation)
     if not parts:
         return f"by {library}: there is no baseline to compare {winner.name} with"
     agrees = ""
@@ -270,19 +267,11 @@ def proof_sentence(proved: Sequence[Score], own: Sequence[Score], library: str) 
     return f"by {library}, {winner.name} is {' and '.join(parts)}{agrees}"
 
 
-def relation(ours: Score, theirs: Score) -> str:
-    """`better than`, `worse than`, or `not told apart from` beyond the noise of the seeds."""
-    comparison = compare_scores(ours, theirs)
-    if comparison is None:
-        return f"not compared (fewer than {FEWEST_SEEDS} seeds) with"
-    return comparison.relation
-
-
-def proof_json(proved: Sequence[Score], own: Sequence[Score]) -> dict[str, Any]:
-    """Scores by the library and by this trainer, by name."""
+def proof_json(proved: Sequence[Score], own: Mapping[str, Score]) -> dict[str, Any]:
+    """Scores by the library and by this trainer."""
     names = [score.name for score in proved]
     return {
-        "winner": next(name for name in names if name not in BASELINES),
+        "winner": names[0],
         "scores": [score_to_json(score) for score in proved],
-        "own_scores": [score_to_json(score) for score in own if score.name in names],
+        "own_scores": [score_to_json(score) for name, score in own.items() if name in names],
     }

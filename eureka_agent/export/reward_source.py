@@ -37,19 +37,18 @@ def standalone_source(source: str, constants: Mapping[str, float] = MappingProxy
     the reward's arguments. Raises RewardLoadError for invalid Python.
     """
     text = without_trailing_comments(source)
+    helpers = needed_helpers(text)
+    text = _without_helper_imports(text)
     tree = _parsed(text)
-    called, renamed = called_helpers(source), _renamed_helpers(tree)
-    text, dropped = _without_helper_imports(text, tree)
-    tree = _parsed(text)
-    head, dropped = _end_of_head(tree), dropped | _decorator_lines(tree)
+    head, dropped = _end_of_head(tree), _decorator_lines(tree)
     lines = text.split("\n")
     before, after = (
         [lines[number - 1] for number in part if number not in dropped]
         for part in (range(1, head + 1), range(head + 1, len(lines) + 1))
     )
     needed = ["import functools"] * bool(constants) + _missing_imports(tree)
-    if called or renamed:
-        needed.append(f"from {HELPERS_MODULE} import {', '.join([*called, *renamed])}")
+    if helpers:
+        needed.append(f"from {HELPERS_MODULE} import {', '.join(helpers)}")
     body = "\n".join(after).strip("\n")
     future = [] if ("annotations", "__future__.annotations") in imports(tree) else [_FUTURE]
     heads = ["\n".join(part) for part in (before, future, needed) if part]
@@ -60,21 +59,22 @@ def standalone_source(source: str, constants: Mapping[str, float] = MappingProxy
     return "\n\n".join([*heads, body.rstrip() + _with_constants(constants)]) + "\n"
 
 
-def called_helpers(source: str) -> tuple[str, ...]:
-    """Isaac Gym's helper functions that the source calls by name without defining them."""
-    text, _ = _without_helper_imports(source, _parsed(source))
-    top = symtable.symtable(text, "reward.py", "exec")
+def needed_helpers(source: str) -> list[str]:
+    """Isaac Gym's helper functions that the source calls without defining them, in the words of an
+    import: `quat_mul`, or `quat_mul as multiply`. Raises RewardLoadError for invalid Python."""
+    top = symtable.symtable(_without_helper_imports(source), "reward.py", "exec")
     own = {
         symbol.get_name()
         for symbol in top.get_symbols()
         if symbol.is_assigned() or symbol.is_imported()
     }
-    return tuple(name for name in HELPER_NAMES if name in _read_globally(top) - own)
-
-
-def calls_helpers(source: str) -> bool:
-    """True for a reward that needs `HELPERS_MODULE`."""
-    return bool(called_helpers(source) or _renamed_helpers(_parsed(source)))
+    renamed = [
+        f"{alias.name} as {alias.asname}"
+        for node in _helper_imports(_parsed(source))
+        for alias in node.names
+        if alias.asname not in (None, alias.name) and alias.name in HELPER_NAMES
+    ]
+    return [name for name in HELPER_NAMES if name in _read_globally(top) - own] + renamed
 
 
 def _read_globally(table: symtable.SymbolTable) -> set[str]:
@@ -91,26 +91,9 @@ def _helper_imports(tree: ast.Module) -> list[ast.ImportFrom]:
     return [node for node in nodes if is_helper_module(node.module)]
 
 
-def _renamed_helpers(tree: ast.Module) -> list[str]:
-    """Renamed helper functions: `quat_mul as multiply`."""
-    return [
-        f"{alias.name} as {alias.asname}"
-        for node in _helper_imports(tree)
-        for alias in node.names
-        if alias.asname is not None and alias.asname != alias.name and alias.name in HELPER_NAMES
-    ]
-
-
-def _without_helper_imports(text: str, tree: ast.Module) -> tuple[str, set[int]]:
-    """Text with `pass` in place of imports of helper functions, and the numbers of empty lines."""
-    nodes = _helper_imports(tree)
-    text = replaced(text, [(node, "pass") for node in nodes])
-    lines, dropped = text.split("\n"), set[int]()
-    for node in nodes:
-        dropped |= set(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))
-        if node in tree.body and lines[node.lineno - 1].strip() == "pass":
-            dropped.add(node.lineno)
-    return text, dropped
+def _without_helper_imports(text: str) -> str:
+    """Text with `pass` in place of imports of helper functions."""
+    return replaced(text, [(node, "pass") for node in _helper_imports(_parsed(text))])
 
 
 def _with_constants(constants: Mapping[str, float]) -> str:

@@ -132,8 +132,8 @@ def test_a_wrong_setting_is_told_once_where_it_stands(tmp_path: Path) -> None:
     )
     assert found == [
         "line 2, defaults.sample: unknown setting 'sample' (did you mean 'samples'?)",
-        "line 3, defaults.workers: workers is for the whole batch (write `workers:` at the top of"
-        " the file)",
+        "line 3, defaults.workers: workers is for the whole batch (set the key `workers` of the"
+        " file)",
         "line 6, matrix.seed[2]: it is -3, expected 0 or more (see `eureka search --help` for what"
         " it takes)",
         "line 7, matrix.strategy[1]: it is 'islnds', expected auto, greedy, best-of-n or islands"
@@ -155,7 +155,7 @@ def test_a_wrong_setting_is_told_once_where_it_stands(tmp_path: Path) -> None:
         ("groups: {Stop: {settings: {env: ant}}}", "no search can have the name 'Stop'"),
         (
             "matrix: {env: [ant]}\noverrides: [{when: {env: ant}}]",
-            "line 2, overrides[0]: it has no set (write",
+            "line 2, overrides[0]: it has no set",
         ),
         ("matrix: {env: []}", "line 1, matrix.env: it is [], expected at least one value"),
         ("~: 3\nmatrix: {env: [ant]}", "unknown key"),

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.export.contents import Exported, text_files
-from eureka_agent.export.folder import Statistics, WrittenExport, policy_description, write_export
+from eureka_agent.export.folder import WrittenExport, policy_description, write_export
 from eureka_agent.records import TaskDescription
 from eureka_agent.search.summary import run_report
 from eureka_agent.simulation.loading import describe, load_environment
@@ -60,7 +60,7 @@ def write_texts(run: Run, folder: Path) -> Path:
     folder.mkdir()
     description = report.description
     count = description.num_observations
-    policy = policy_description(description, Statistics([0.5] * count, [2.0] * count), {})
+    policy = policy_description(description, [0.5] * count, [2.0] * count, {})
     for name, text in text_files(exported, policy, onnx=True).items():
         (folder / name).write_text(text, encoding="utf-8")
     return folder

@@ -15,7 +15,7 @@ import pytest
 import torch
 from export_runs import MakeRun, described, export_of, write_texts
 
-from eureka_agent.export.folder import Statistics, policy_description
+from eureka_agent.export.folder import policy_description
 from eureka_agent.records import TaskDescription
 from eureka_agent.simulation.loading import load_environment
 from eureka_agent.training.policy import load_policy
@@ -93,7 +93,7 @@ def test_columns_without_names_are_said_to_be_so(
 ) -> None:
     bare = description.model_copy(update={"observation_channels": (), "action_channels": ()})
     count = bare.num_observations
-    found = policy_description(bare, Statistics([0.0] * count, [1.0] * count), {})
+    found = policy_description(bare, [0.0] * count, [1.0] * count, {})
     assert found["observation"]["named"] is False
     assert [column["name"] for column in found["observation"]["columns"]] == [
         f"observation[{i}]" for i in range(count)
@@ -110,14 +110,14 @@ def test_columns_without_names_are_said_to_be_so(
 
 def test_choices_and_their_logits_are_described(make_run: MakeRun, tmp_path: Path) -> None:
     cart_pole = described("gymnasium:CartPole-v1")
-    found = policy_description(cart_pole, Statistics([0.0] * 4, [1.0] * 4), {})
+    found = policy_description(cart_pole, [0.0] * 4, [1.0] * 4, {})
     assert (found["action"]["shape"], found["action"]["dtype"]) == (["batch"], "int64")
     (column,) = found["action"]["columns"]
     assert (column["name"], column["choices"]) == ("choice", 2)
     assert not {"low", "high", "scale"} & set(column)
     assert (found["logits"]["output"], found["logits"]["shape"]) == ("logits", ["batch", 2])
     several = cart_pole.model_copy(update={"num_actions": 2, "action_choices": (3, 4)})
-    found = policy_description(several, Statistics([0.0] * 4, [1.0] * 4), {})
+    found = policy_description(several, [0.0] * 4, [1.0] * 4, {})
     assert (found["action"]["shape"], found["logits"]["shape"]) == (["batch", 2], ["batch", 7])
     assert [each["choices"] for each in found["action"]["columns"]] == [3, 4]
     source = "def compute_reward(actions):\n    return actions, {}\n"

@@ -18,7 +18,7 @@ from markdown_it.token import Token
 
 from eureka_agent.archive.artefacts import write_analysis, write_diagnosis, write_proposal
 from eureka_agent.export.contents import Exported, text_files
-from eureka_agent.export.folder import Statistics, policy_description
+from eureka_agent.export.folder import policy_description
 from eureka_agent.markup import LONGEST_QUOTATION, escaped, quoted
 from eureka_agent.records import (
     Attempt,
@@ -238,7 +238,7 @@ def test_an_exports_readme_holds_nothing_that_a_model_made_live(
         }
     )
     count = description.num_observations
-    policy = policy_description(description, Statistics([0.0] * count, [1.0] * count), {})
+    policy = policy_description(description, [0.0] * count, [1.0] * count, {})
     readme = text_files(exported, policy, onnx=True)["README.md"].partition("\n")[
         2
     ]  # without the comment that marks it
