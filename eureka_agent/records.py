@@ -22,14 +22,18 @@ from pydantic import (
 )
 
 from eureka_agent.base_record import Record
-from eureka_agent.component_names import LONGEST_NAME, MOST_COMPONENTS, component_fault
 from eureka_agent.randomisation_records import (
     ParameterRanges,
     Randomisation,
     RandomisedParameters,
     RangeScore,
 )
-from eureka_agent.reward_names import is_argument_name
+from eureka_agent.reward_names import (
+    LONGEST_NAME,
+    MOST_COMPONENTS,
+    component_fault,
+    is_argument_name,
+)
 from eureka_agent.rewards import Baseline, CodeReward, RewardSpecification
 from eureka_agent.settings import MOST_ENV_STEPS, TrainingSettings, validation_fault
 from eureka_agent.task import FitnessReduction, QuaternionOrder

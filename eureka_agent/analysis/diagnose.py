@@ -46,14 +46,11 @@ def designer_text(
     if evidence.failure:
         parts.append(f"The training broke off: {evidence.failure}")
     if findings:
-        parts.append("\n".join([_FINDINGS, *(_finding_line(finding) for finding in findings)]))
+        lines = [f"- {each.message} Advice: {each.advice}." for each in findings]
+        parts.append("\n".join([_FINDINGS, *lines]))
     if episodes:
         parts.append(episodes)
     return "\n\n".join(parts)
-
-
-def _finding_line(finding: records.DiagnosisFinding) -> str:
-    return f"- {finding.message} Advice: {finding.advice}."
 
 
 def _policy_text(evidence: Evidence) -> str:

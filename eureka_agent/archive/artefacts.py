@@ -132,8 +132,7 @@ def stored_policy(run: Run, name: str | None) -> Path:
     else:
         attempt = run.archive.attempt(name)
         if attempt is None:
-            known = [each.id for each in run.archive.attempts_in_brief()]
-            raise unknown_attempt(run, name, known)
+            raise unknown_attempt(run, name)
         policy = inside(attempt_folder(run.folder, name), POLICY)
         reason = f" ({attempt.reason})" if attempt.reason else ""
         fault = f"the attempt {name!r} has no policy: it is {attempt.stage.value}{reason}"

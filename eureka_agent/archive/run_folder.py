@@ -283,8 +283,9 @@ def reading(word: str) -> Iterator[Run]:
         yield run
 
 
-def unknown_attempt(run: Run, attempt: str, known: Sequence[str]) -> RunFolderError:
-    """Error of an attempt that a run does not have."""
+def unknown_attempt(run: Run, attempt: str, others: Sequence[str] = ()) -> RunFolderError:
+    """Error of an attempt that a run does not have. `others`: what could be named instead."""
+    known = [*(each.id for each in run.archive.attempts_in_brief()), *others]
     fault = f"the run {run.name!r} has no attempt {attempt!r}"
     return RunFolderError(fault, did_you_mean(attempt, known))
 

@@ -24,6 +24,12 @@ class UsageError(EurekaError):
     """An invalid command line."""
 
 
+class DeclinedError(EurekaError):
+    """A person's no; nothing was done."""
+
+    exit_status = 1
+
+
 class Command(click.Command):
     """A command whose help has pasteable commands and groups of options."""
 

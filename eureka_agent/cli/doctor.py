@@ -1,5 +1,4 @@
-"""`eureka doctor`: checks of packages, walls and keys, and of a worker's start; `eureka sandbox`:
-containers of the Docker wall."""
+"""`eureka doctor`: checks of packages, walls and keys, and of a worker's start."""
 
 from __future__ import annotations
 
@@ -14,16 +13,15 @@ import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from eureka_agent import __version__
-from eureka_agent.cli.command import Command, Group
+from eureka_agent.cli.command import Command
 from eureka_agent.cli.output import FORMAT, print_json, wrapped
-from eureka_agent.errors import OTHER_WALL, EurekaError, WallError
+from eureka_agent.errors import EurekaError, WallError
 from eureka_agent.invocation import DRAWING_HINT, install_packages
-from eureka_agent.wording import plural
 
 if TYPE_CHECKING:
     from eureka_agent.boundary.events import Opened
@@ -225,39 +223,3 @@ async def _probe(wall: Wall) -> tuple[Opened, list[str]]:
             await runner.close()
     errors = [f"{each.code} {each.message}" for each in findings if each.severity == "error"]
     return runner.opened, errors
-
-
-class DockerGroup(Group):
-    """Commands on the Docker wall, whose hints offer no other wall."""
-
-    def invoke(self, context: click.Context) -> Any:
-        try:
-            return super().invoke(context)
-        except WallError as error:
-            error.hint = error.hint.removesuffix(OTHER_WALL)
-            raise
-
-
-@click.group(cls=DockerGroup)
-def sandbox() -> None:
-    """Remove containers of the Docker wall.
-
-    \b
-    eureka sandbox clean
-    """
-
-
-@sandbox.command()
-def clean() -> None:
-    """Remove containers that a killed search has left, and images that no container uses. An image
-    has links alone, and the next worker makes it again.
-
-    \b
-    eureka sandbox clean
-    """
-    from eureka_agent.sandbox.docker.engine import connect
-    from eureka_agent.sandbox.docker.leftovers import remove_images, remove_leftovers
-
-    engine = connect()
-    click.echo(f"removed {plural(len(remove_leftovers(engine)), 'container')}")
-    remove_images(engine)

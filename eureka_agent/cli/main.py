@@ -39,7 +39,6 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("runs", "Show a run, or one of its attempts."),
     "ui": ("runs", "Show the runs in a browser."),
     "envs": ("envs", "List environments, show one, or check your own."),
-    "sandbox": ("doctor", "Remove containers that the Docker wall has left."),
     "doctor": ("doctor", "Tell what is installed and what works here."),
 }
 
@@ -146,9 +145,8 @@ def _remove_leftover_containers() -> None:
     from eureka_agent.sandbox.docker.leftovers import remove_after_dead_drivers
     from eureka_agent.wording import plural
 
-    removed = remove_after_dead_drivers()
-    if removed:
-        containers = plural(len(removed), "container")
+    if removed := remove_after_dead_drivers():
+        containers = plural(removed, "container")
         click.echo(f"removed {containers} of a search that was killed", err=True)
 
 

@@ -14,6 +14,7 @@ import click
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.signature import why_no_secret
+from eureka_agent.cli.command import DeclinedError
 from eureka_agent.cli.output import say
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import show_command
@@ -62,10 +63,6 @@ async def is_yes(question: str, *, on_stderr: bool = False) -> bool:
 QUESTION = "Take this fitness for the run?"
 
 
-class NoTerminalError(EurekaError):
-    """A fitness to confirm without a terminal."""
-
-
 def confirmation(
     yes: bool, output_format: str, paused: Callable[[], AbstractContextManager[object]]
 ) -> Confirm:
@@ -81,7 +78,7 @@ def confirmation(
         on_stderr = output_format == "json" or not sys.stdout.isatty()
         output = sys.stderr if on_stderr else sys.stdout
         if not yes and not (sys.stdin.isatty() and output.isatty()):
-            raise NoTerminalError(
+            raise EurekaError(
                 f"{fitness.author} wrote a fitness, and there is no terminal to ask whether it is"
                 " taken",
                 f"read {str(kept / FITNESS_SOURCE)!r}, then give the same command with --yes: it is"
@@ -105,18 +102,8 @@ def confirmation(
     return confirm
 
 
-class UntrustedRunError(EurekaError):
-    """Another person's run that would be executed, without a terminal to ask at."""
-
-
-class NotTrustedError(EurekaError):
-    """A no of the user; nothing was run."""
-
-    exit_status = 1
-
-
 def trust_to_evaluate(run: Run, trust: bool) -> None:
-    """Ask before a policy is scored, each time. Raises UntrustedRunError, NotTrustedError."""
+    """Ask before a policy is scored, each time. Raises EurekaError without a yes."""
     _trust(run, trust, attempts=False)
 
 
@@ -144,14 +131,14 @@ def _trust(run: Run, trust: bool, *acts: str, attempts: bool = True) -> None:
     what = f"the run {str(run.folder)!r} is not your own ({why})"
     show = show_command(run.folder)
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise UntrustedRunError(
+        raise EurekaError(
             f"{what}, and this would {'; '.join(would)}",
             f"look at it with `{show}`; if you trust who made it, give the same command with"
             " --trust",
         )
     say("\n  - ".join([f"{what}. This would", *would]), err=True)
     if not click.confirm("Go on?", default=False, err=True):
-        raise NotTrustedError("not trusted, and nothing was run", f"`{show}` only reads it")
+        raise DeclinedError("not trusted, and nothing was run", f"`{show}` only reads it")
 
 
 def _wall(settings: SearchSettings) -> Iterable[str]:

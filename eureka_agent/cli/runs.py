@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import Command, Number, UsageError
+from eureka_agent.cli.command import Command, DeclinedError, Number, UsageError
 from eureka_agent.cli.output import FORMAT, print_json, say
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import FIRST_SEARCH, command
@@ -24,30 +24,27 @@ if TYPE_CHECKING:
 @click.command(cls=Command)
 @click.argument("runs", metavar="[RUN]...", nargs=-1, shell_complete=completing.runs)
 @click.option("--prune", is_flag=True, help="Remove files that nothing needs again; asks first.")
-@click.option("--whole", is_flag=True, help="With --prune: the named runs as a whole.")
 @click.option("--yes", is_flag=True, help="With --prune: ask nothing.")
 @FORMAT
-def runs(runs: tuple[str, ...], prune: bool, whole: bool, yes: bool, output_format: str) -> None:
+def runs(runs: tuple[str, ...], prune: bool, yes: bool, output_format: str) -> None:
     """List the runs, oldest first: what was asked, how it stands, the best fitness, the size.
 
     A RUN is a run, or a folder of runs; without one all are listed. --prune takes policies,
     episodes and videos from finished runs, but for those of the best attempt, the finalists and the
-    baselines; a run of which nothing came goes as a whole. Reports, rewards and curves stay.
+    baselines. Reports, rewards and curves stay.
 
     \b
     eureka runs
     eureka runs --prune
-    eureka runs --prune --whole RUN
     """
     from eureka_agent.archive.files import folder_size
     from eureka_agent.archive.run_folder import RUNS_FOLDER_HINT, list_batches, shown_runs_folder
 
     if prune:
-        _prune(runs, whole=whole, yes=yes, output_format=output_format)
+        _prune(runs, yes=yes, output_format=output_format)
         return
-    if whole or yes:
-        fault = f"{'--whole' if whole else '--yes'} is for --prune, which is not given"
-        raise UsageError(fault, "add --prune")
+    if yes:
+        raise UsageError("--yes is for --prune, which is not given", "add --prune")
     reports: list[RunReport] = []
     for folder in _named_runs(runs):
         with _skipping(folder):
@@ -92,23 +89,14 @@ def _named_runs(words: Sequence[str]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-class NotConfirmedError(EurekaError):
-    """A removal without a yes; nothing was removed."""
-
-    exit_status = 1
-
-
-def _prune(words: Sequence[str], *, whole: bool, yes: bool, output_format: str) -> None:
-    from eureka_agent.archive.run_folder import runs_folder
-    from eureka_agent.search.pruning import prune, prune_plan, remove_leftovers
+def _prune(words: Sequence[str], *, yes: bool, output_format: str) -> None:
+    from eureka_agent.search.pruning import prune, prune_plan
     from eureka_agent.wording import file_size
 
-    if whole and not words:
-        raise UsageError("--whole without a run would remove all of them", "name the runs")
     plans: list[PrunePlan] = []
     for folder in _named_runs(words):
         with _skipping(folder):
-            plans.append(prune_plan(folder, whole=whole))
+            plans.append(prune_plan(folder))
     if output_format == "text":
         _say_plans(plans)
     freed = sum(each.freed for each in plans)
@@ -116,8 +104,6 @@ def _prune(words: Sequence[str], *, whole: bool, yes: bool, output_format: str) 
         if not yes:
             _ask(file_size(freed))
         plans = [prune(each) if each.freed else each for each in plans]
-    for parent in {runs_folder(), *(each.folder.parent for each in plans)}:
-        remove_leftovers(parent)
     removed = sum(each.freed for each in plans)
     if output_format == "json":
         rows = [
@@ -128,7 +114,6 @@ def _prune(words: Sequence[str], *, whole: bool, yes: bool, output_format: str) 
                 "freed": each.freed,
                 "kinds": each.by_kind(),
                 "files": len(each.files),
-                "whole": each.whole or None,
                 "untouched": each.untouched or None,
             }
             for each in plans
@@ -146,7 +131,7 @@ def _say_plans(plans: Sequence[PrunePlan]) -> None:
             say(f"left alone: {each.folder.name}, {each.untouched}")
         elif each.freed:
             kinds = (f"{kind} {file_size(size)}" for kind, size in each.by_kind().items())
-            say(f"{each.folder.name}: {each.whole or ', '.join(kinds)}")
+            say(f"{each.folder.name}: {', '.join(kinds)}")
             say(f"  {file_size(each.freed)} of {file_size(each.size)}")
     if not any(each.freed for each in plans):
         say("nothing to remove")
@@ -155,9 +140,9 @@ def _say_plans(plans: Sequence[PrunePlan]) -> None:
 def _ask(freed: str) -> None:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         message = f"there is no terminal to ask whether {freed} may be removed"
-        raise NotConfirmedError(message, "give --yes")
+        raise DeclinedError(message, "give --yes")
     if not click.confirm(f"Remove {freed}?", default=False, err=True):
-        raise NotConfirmedError("nothing was removed")
+        raise DeclinedError("nothing was removed")
 
 
 @click.command(cls=Command)
@@ -223,8 +208,7 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
     with reading(word) as run:
         chosen = attempt_of(run, attempt)
         if chosen is None:
-            known = [entry.id for entry in run.archive.attempts_in_brief()]
-            raise unknown_attempt(run, attempt, known)
+            raise unknown_attempt(run, attempt)
         origin = run.fitness_origin
     if output_format == "json":
         print_json(attempt_in_full_to_json(chosen, origin))

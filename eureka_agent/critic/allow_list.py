@@ -13,7 +13,7 @@ from eureka_agent.critic import vocabulary
 from eureka_agent.critic.parse import finding
 from eureka_agent.critic.vocabulary import PURE, kept_addresses
 from eureka_agent.records import Finding
-from eureka_agent.reward_names import MODULES_THERE
+from eureka_agent.reward_names import ALL_BUILTINS, BUILTINS, MODULES_THERE
 
 _SYNTAX = frozenset(
     """Module FunctionDef Lambda arguments arg Return Import ImportFrom alias Assign AugAssign
@@ -179,15 +179,15 @@ class _Walk:
             self._refuse("A210", f"the module {node.id!r} as a value", node, hint)
         elif node.id.startswith("__"):
             self._refuse("A203", f"the name {node.id!r}", node, "use plain names only")
-        elif node.id in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS:
-            hint = _hint(node.id, vocabulary.BUILTINS)
+        elif node.id in ALL_BUILTINS - BUILTINS:
+            hint = _hint(node.id, BUILTINS)
             self._refuse("A202", f"the built-in {node.id!r}", node, hint)
 
     def _check_binding(self, name: str, path: str, node: ast.AST) -> None:
         """Refuse a name that is already a module or a built-in. `path` is a module's own."""
         if name.startswith("__"):
             self._refuse("A203", f"the name {name!r}", node, "use plain names only")
-        elif name in vocabulary.ALL_BUILTINS - vocabulary.BUILTINS:
+        elif name in ALL_BUILTINS - BUILTINS:
             self._refuse("A202", f"the built-in {name!r} as a name", node, "choose another name")
         elif self._modules.get(name, path) != path:
             what = f"{name!r}, which is a module here, as another name"
@@ -268,7 +268,7 @@ def _harmless(node: ast.AST, own: set[str]) -> Iterator[ast.AST]:
     match node:
         case ast.For(iter=looped) | ast.comprehension(iter=looped) | ast.Starred(value=looped):
             yield from _views(looped)
-        case ast.Call(func=ast.Name(id=name), args=arguments) if name in vocabulary.BUILTINS - own:
+        case ast.Call(func=ast.Name(id=name), args=arguments) if name in BUILTINS - own:
             yield from _views(*arguments)
     match node:
         case ast.Call(func=ast.Name(id="isinstance"), args=[_, kind]) if "isinstance" not in own:

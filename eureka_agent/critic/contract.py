@@ -12,6 +12,7 @@ from eureka_agent.critic.parse import finding
 from eureka_agent.critic.vocabulary import executed_nodes
 from eureka_agent.errors import did_you_mean
 from eureka_agent.records import Finding, TaskDescription
+from eureka_agent.reward_names import ALL_BUILTINS
 from eureka_agent.task import PREVIOUS_PREFIX
 
 FUNCTION_NAME = "compute_reward"
@@ -113,7 +114,7 @@ def _check_names(tree: ast.Module, description: TaskDescription) -> Iterator[Fin
     defined = vocabulary.ALWAYS_DEFINED | names_bound(tree)
     variables = {each.name for each in description.public_variables()}
     variables |= {each.name for each in description.constants}
-    seen = set(defined | vocabulary.ALL_BUILTINS)
+    seen = set(defined | ALL_BUILTINS)
     names = (node for node in executed_nodes(tree) if isinstance(node, ast.Name))
     loaded = (node for node in names if isinstance(node.ctx, ast.Load))
     for node in sorted(loaded, key=lambda name: (name.lineno, name.col_offset)):

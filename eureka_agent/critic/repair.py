@@ -11,8 +11,8 @@ from eureka_agent import syntax
 from eureka_agent.critic.allow_list import imports, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME
 from eureka_agent.critic.parse import finding
-from eureka_agent.helper_names import is_helper_module
 from eureka_agent.records import Finding, TaskDescription
+from eureka_agent.reward_names import is_helper_module
 
 _NUMBERS = {"pi": "math.pi", "e": "math.e", "inf": "math.inf", "Inf": "math.inf", "nan": "math.nan"}
 _FUNCTIONS = re.compile("acos|asin|atan2?|cosh?|erf|exp|expm1|log(10|1p|2)?|pow|sinh?|sqrt|tanh?")

@@ -8,9 +8,7 @@ import ast
 import re
 from collections.abc import Callable, Collection, Iterator
 
-from eureka_agent.helper_names import HELPER_NAMES
-from eureka_agent.reward_names import ALL_BUILTINS as ALL_BUILTINS
-from eureka_agent.reward_names import BUILTINS as BUILTINS
+from eureka_agent.reward_names import BUILTINS, HELPER_NAMES
 
 
 def _words(text: str) -> frozenset[str]:

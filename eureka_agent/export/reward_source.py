@@ -11,7 +11,7 @@ from eureka_agent import syntax
 from eureka_agent.critic.allow_list import imports
 from eureka_agent.critic.repair import replaced
 from eureka_agent.errors import RewardLoadError
-from eureka_agent.helper_names import HELPER_NAMES, is_helper_module
+from eureka_agent.reward_names import HELPER_NAMES, is_helper_module
 from eureka_agent.wording import without_trailing_comments
 
 _FUTURE = "from __future__ import annotations"

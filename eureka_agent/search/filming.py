@@ -101,8 +101,7 @@ def _of_randomised(run: Run, name: str, seed: int | None) -> tuple[str, int, Pat
 def _of_attempt(run: Run, name: str, seed: int | None) -> tuple[str, int, Path]:
     attempt = run.archive.attempt(name)
     if attempt is None:
-        known = [entry.id for entry in run.archive.attempts_in_brief()]
-        raise unknown_attempt(run, name, [*known, *BASELINES])
+        raise unknown_attempt(run, name, BASELINES)
     if seed is None or seed == attempt.seed:
         return f"attempt {name}", attempt.seed, artefacts.attempt_folder(run.folder, name)
     folder = artefacts.repeat_folder(run.folder, name, seed)

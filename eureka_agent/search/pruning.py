@@ -1,4 +1,4 @@
-"""Pruning of runs: files that nothing needs again, and whole runs.
+"""Pruning of runs: files that nothing needs again.
 
 Files are taken from finished runs alone. The best attempt, finalists, baselines and distributions
 keep theirs; a run in which somebody compared attempts keeps all. Each removal is in the journal
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections import Counter
 from collections.abc import Iterable
 from contextlib import closing, suppress
@@ -24,13 +23,9 @@ from eureka_agent.archive.snapshots import FOLDER as SNAPSHOTS
 from eureka_agent.journal.entries import Pruned
 from eureka_agent.records import RunStatus
 from eureka_agent.search.filming import VIDEOS
-from eureka_agent.search.recorder import WORKERS_FOLDER, has_results
+from eureka_agent.search.recorder import WORKERS_FOLDER
 from eureka_agent.search.summary import best_attempt
 
-REMOVED = ".removed-"
-"""Beginning of the name of a run that is being removed."""
-WHOLE, EMPTY = "the whole run", "nothing came of it"
-"""Reasons to remove a whole run."""
 _DRAFT = re.compile(r"\..+\.draft-\d+-\d+")
 _CLIP = re.compile(r"clip-\d+\.(mp4|npz)")
 _KINDS = {
@@ -62,15 +57,13 @@ class PrunePlan:
     size: int
     """Bytes of the whole run."""
     files: tuple[Removable, ...] = ()
-    whole: str = ""
-    """Reason to remove the whole run; empty where it stays."""
     untouched: str = ""
     """Reason to leave the run as it is."""
 
     @property
     def freed(self) -> int:
         """Bytes that are freed."""
-        return self.size if self.whole else sum(file.size for file in self.files)
+        return sum(file.size for file in self.files)
 
     def by_kind(self) -> dict[str, int]:
         """Bytes of the files by their kind."""
@@ -80,12 +73,10 @@ class PrunePlan:
         return dict(sizes)
 
 
-def prune_plan(folder: Path, *, whole: bool = False) -> PrunePlan:
-    """The files of a run that may go, or the run if nothing came of it. Raises RunFolderError."""
-    return _plan(folder, whole, untouched="a process works on it" if is_held(folder) else "")
-
-
-def _plan(folder: Path, whole: bool, untouched: str = "") -> PrunePlan:
+def prune_plan(folder: Path, *, is_ours: bool = False) -> PrunePlan:
+    """The files of a run that may go. `is_ours`: this process holds its lock. Raises
+    RunFolderError."""
+    untouched = "a process works on it" if not is_ours and is_held(folder) else ""
     run = open_run(folder, reading=True)
     with closing(run.archive):
         files = list(files_below(folder))
@@ -96,10 +87,6 @@ def _plan(folder: Path, whole: bool, untouched: str = "") -> PrunePlan:
             untouched = untouched or "it is not your own; remove its folder by hand"
         if untouched:
             return PrunePlan(folder, size, untouched=untouched)
-        # one that has not begun may wait for its turn
-        is_empty = run.archive.facts.started is not None and not has_results(run)
-        if whole or is_empty:
-            return PrunePlan(folder, size, whole=EMPTY if is_empty else WHOLE)
         return PrunePlan(folder, size, tuple(_removable(run, files)))
 
 
@@ -137,28 +124,12 @@ def _kept(run: Run) -> set[str]:
 def prune(plan: PrunePlan) -> PrunePlan:
     """Remove what a plan names, if it still may go; the removed. Raises RunFolderError."""
     with locked(plan.folder):
-        # an empty one may have come to something
-        now = _plan(plan.folder, plan.whole == WHOLE)
-        if now.untouched or bool(now.whole) != bool(plan.whole):
-            return PrunePlan(plan.folder, now.size, untouched=now.untouched or "it has changed")
-        if plan.whole:
-            # after a kill it is no run any more, and `remove_leftovers` goes on
-            gone = plan.folder.with_name(f"{REMOVED}{plan.folder.name}")
-            with storage_errors(plan.folder.parent):
-                os.rename(plan.folder, gone)
-            shutil.rmtree(gone, ignore_errors=True)
-            return now
+        now = prune_plan(plan.folder, is_ours=True)  # it may have gone on meanwhile
         named = {file.path for file in plan.files}
         files = tuple(file for file in now.files if file.path in named)
         if files:
             _remove_files(plan.folder, files)
-        return PrunePlan(plan.folder, now.size, files)
-
-
-def remove_leftovers(parent: Path) -> None:
-    """Remove the rest of runs whose removal was killed."""
-    for folder in parent.glob(f"{REMOVED}*"):
-        shutil.rmtree(folder, ignore_errors=True)
+        return PrunePlan(plan.folder, now.size, files, now.untouched)
 
 
 def _remove_files(folder: Path, files: tuple[Removable, ...]) -> None:

@@ -62,20 +62,25 @@ def run_overview(run: Run, *, costs: bool = True) -> RunReport:
 
 
 def _report(run: Run, known: Sequence[Attempt], messages: Sequence[Message]) -> RunReport:
+    # here, since they read the offline designer's vocabulary
+    from eureka_agent.designer.offline.wishes import not_understood
+    from eureka_agent.search.sentence import agrees
+
     state = run.archive.facts
     trainings, ledger = state.trainings(), Ledger(tuple(messages))
     searched = [each for each in known if each.is_ranked]
     attempts = standing.with_strengths(searched, state.feedback)
     best = best_attempt(run, attempts)
     designer = state.designer or ", ".join(run.settings.model)
+    offline = designer == "offline"
     words_agree = same_words(run.sentence, run.description.sentence)
     return RunReport(
         run_name=run.name,
         folder=run.folder,
         description=run.description,
         sentence=run.sentence,
-        sentence_agrees=words_agree or _agrees(run),
-        not_understood=_not_understood(run) if designer == "offline" else (),
+        sentence_agrees=words_agree or agrees(run.sentence, run.description),
+        not_understood=not_understood(run.description, run.sentence) if offline else (),
         settings=run.settings,
         status=run.status,
         started=state.created,
@@ -125,18 +130,6 @@ def _by_model(run: Run, attempts: Sequence[Attempt], feedback: Sequence[Given]) 
     if not comparisons:
         return None
     return ByModel(judge_of(run.settings), comparisons, standing.agreement(attempts, feedback))
-
-
-def _agrees(run: Run) -> bool:
-    from eureka_agent.search.sentence import agrees  # with the offline designer's vocabulary
-
-    return agrees(run.sentence, run.description)
-
-
-def _not_understood(run: Run) -> tuple[str, ...]:
-    from eureka_agent.designer.offline.wishes import not_understood  # as above
-
-    return not_understood(run.description, run.sentence)
 
 
 def remarks(run: Run) -> tuple[str, ...]:

@@ -100,11 +100,7 @@ def names_of(gymnasium_id: str) -> Names | None:
     registered = gymnasium.registry.get(gymnasium_id)
     point = "" if registered is None else registered.entry_point
     own = isinstance(point, str) and point.startswith("gymnasium.envs.")
-    return _names(gymnasium_id) if own and gymnasium_id in named_ids() else None
-
-
-def named_ids() -> frozenset[str]:
-    return frozenset(path.stem for path in _FOLDER.glob("*.yaml"))
+    return _names(gymnasium_id) if own and (_FOLDER / f"{gymnasium_id}.yaml").is_file() else None
 
 
 @cache

@@ -14,10 +14,10 @@ from safetensors.torch import save
 from torch import Tensor
 
 from eureka_agent.array_files import open_tensors
-from eureka_agent.component_names import changed_names_fault
 from eureka_agent.errors import RunFolderError
 from eureka_agent.parameters import Distribution
 from eureka_agent.records import CheckpointRecord, CurvePoint, ParameterStage, Record
+from eureka_agent.reward_names import changed_names_fault
 from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.summaries import checkpoint_iterations, summarize
 from eureka_agent.training.reward import LARGEST_REWARD, Reward, RewardContractError

@@ -21,9 +21,14 @@ from torch import Tensor
 
 from eureka_agent import syntax
 from eureka_agent.arguments import Binding, bind_arguments
-from eureka_agent.component_names import MOST_COMPONENTS, changed_names_fault, component_fault
 from eureka_agent.errors import EurekaError, RewardLoadError
-from eureka_agent.helper_names import HELPER_NAMES, is_helper_module
+from eureka_agent.reward_names import (
+    HELPER_NAMES,
+    MOST_COMPONENTS,
+    changed_names_fault,
+    component_fault,
+    is_helper_module,
+)
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.user_modules import TimeLimitError, time_limit
 from eureka_agent.simulation.vec_task import VecTask

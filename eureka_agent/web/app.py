@@ -177,7 +177,7 @@ class Page:
         def read() -> str:
             html = self._runs.use(name, make)
             if html is None:
-                raise self._runs.use(name, lambda opened: _unknown(opened, attempt))
+                raise self._runs.use(name, lambda at: unknown_attempt(at.run, attempt[:100]))
             return html
 
         return HTMLResponse(await self._reader(read))
@@ -228,11 +228,6 @@ def _batch_state(folder: Path) -> tuple[float, str]:
         return changed, error.message
     except OSError as error:
         return changed, system_reason(error)
-
-
-def _unknown(opened: OpenRun, attempt: str) -> RunFolderError:
-    known = [each.id for each in opened.report().all_attempts]
-    return unknown_attempt(opened.run, attempt[:100], known)
 
 
 def _number(text: str | None) -> int:

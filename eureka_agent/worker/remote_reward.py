@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from eureka_agent.arguments import variable_of
-from eureka_agent.component_names import MOST_COMPONENTS, component_fault
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import ConstantSpec
+from eureka_agent.reward_names import MOST_COMPONENTS, component_fault
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.simulation.vec_task import VecTask

@@ -71,11 +71,6 @@ def test_nothing_is_removed_without_a_yes(run: Run, tmp_path: Path) -> None:
         assert (process.returncode, (run.folder / ".workers").exists()) == (int(left), left)
 
 
-def test_whole_runs_go_by_name(run: Run, tmp_path: Path) -> None:
-    eureka("runs", run.name, "--prune", "--whole", "--yes", cwd=tmp_path)
-    assert not run.folder.exists()
-
-
 def test_the_events_tell_what_was_removed(run: Run, tmp_path: Path) -> None:
     eureka("runs", "--prune", "--yes", cwd=tmp_path)
     events = eureka("show", "latest", "--events", cwd=tmp_path).stdout

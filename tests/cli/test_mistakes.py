@@ -77,7 +77,6 @@ MISTAKES = {
         "no run '2-03' in 'FOLDER/runs'",
         "an attempt is named behind its run: eureka show latest 2-03",
     ),
-    "runs --prune --whole": ("--whole without a run would remove all of them", "name the runs"),
     "envs ant --check folder": ("ENVIRONMENT and --check were given together", "give one of them"),
     "envs --check folder --time-limit 0": (
         "--time-limit is 0, expected a number from 0.1 to 86400.0",
@@ -135,18 +134,6 @@ def test_without_a_run_it_is_said_where_runs_are_looked_for(
     assert f"error: no run 'latest': there is none in '{tmp_path}/runs' yet\n" in shown
     assert "in the folder that the search was started in" in shown
     assert "EUREKA_RUNS" in shown
-
-
-def test_a_command_about_docker_offers_no_other_wall(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
-    assert typed(["sandbox", "clean"], monkeypatch) == 2
-    shown = capsys.readouterr().err
-    assert "error: no Docker engine runs here" in shown
-    assert shown.endswith(
-        " hint: install or start Docker, or name its socket in DOCKER_HOST=unix:///path\n"
-    )
 
 
 def test_a_task_without_its_command_is_one_for_a_search(

@@ -22,7 +22,8 @@ from stranger import KEY, assert_one_clear_error, attempt, edit_settings, eureka
 
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.archive.signature import Signer, secret_path, user_signer
-from eureka_agent.cli.questions import UntrustedRunError, trust_to_resume
+from eureka_agent.cli.questions import trust_to_resume
+from eureka_agent.errors import EurekaError
 from eureka_agent.records import TaskDescription
 from eureka_agent.rewards import baseline
 from eureka_agent.settings import REACHING
@@ -157,7 +158,7 @@ def test_what_chooses_an_address_a_wall_or_a_program_is_signed_and_named(
     assert is_own(run.folder, attempts=True)
     edit_settings(run.folder, **{name: value})
     assert not is_own(run.folder, attempts=True)
-    with pytest.raises(UntrustedRunError) as raised:
+    with pytest.raises(EurekaError) as raised:
         trust_to_resume(open_run(run.folder, reading=True), trust=False)
     assert named in raised.value.message
 

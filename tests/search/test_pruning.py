@@ -21,7 +21,7 @@ from eureka_agent.journal.entries import (
     RunEnded,
 )
 from eureka_agent.records import Attempt, RunStatus
-from eureka_agent.search.pruning import prune, prune_plan, remove_leftovers
+from eureka_agent.search.pruning import prune, prune_plan
 
 MakeRun = Callable[..., Run]
 FEW = ("--finalists", "1", "--no-baselines", "--env-steps", "2048")
@@ -168,35 +168,9 @@ def test_a_run_of_somebody_else_is_left_alone(
         elsewhere.setenv("XDG_STATE_HOME", str(tmp_path / "somebody-else"))
         run = make_run()
         begin(run)
-    plan = prune_plan(run.folder, whole=True)
+    plan = prune_plan(run.folder)
     assert (plan.untouched, plan.freed) == ("it is not your own; remove its folder by hand", 0)
     linked = tmp_path / "link"
     own = make_run()
     linked.symlink_to(own.folder)
-    assert prune_plan(linked, whole=True).untouched == "it is a link"
-
-
-def test_a_run_of_which_nothing_came_goes_once_it_has_begun(make_run: MakeRun) -> None:
-    run = make_run()
-    assert prune_plan(run.folder).freed == 0  # it may wait for its turn
-    begin(run)
-    plan = prune_plan(run.folder)
-    assert plan.whole == "nothing came of it"
-    assert plan.freed == plan.size > 0
-    prune(plan)
-    assert not run.folder.exists()
-
-
-def test_the_rest_of_a_removal_that_was_killed_is_no_run_and_goes_later(
-    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = make_run()
-    begin(run)
-    parent = run.folder.parent
-    plan = prune_plan(run.folder, whole=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
-        prune(plan)
-    assert [path.name for path in parent.iterdir()] == [f".removed-{run.name}"]
-    remove_leftovers(parent)
-    assert list(parent.iterdir()) == []
+    assert prune_plan(linked).untouched == "it is a link"

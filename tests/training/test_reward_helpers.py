@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from eureka_agent.helper_names import HELPER_NAMES, is_helper_module
+from eureka_agent.reward_names import HELPER_NAMES, is_helper_module
 from eureka_agent.task import QuaternionOrder
 from eureka_agent.training.reward import helpers
 

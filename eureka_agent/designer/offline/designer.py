@@ -130,7 +130,7 @@ def _offspring(
         case Operator.DIFFERENT:
             return compose(scene, Dice(dice.generator, dice.generator.choice(THEMES[4:])))
         case _:
-            return _changed(parents[0], scene, dice)
+            return _add(parents[0], scene, dice) or retune(parents[0], dice)
 
 
 def retune(genome: Genome, dice: Dice, spread: float = _WEIGHT_SPREAD) -> Composition:
@@ -166,13 +166,6 @@ def _crossed(first: Genome, second: Genome, dice: Dice) -> Composition:
     return Composition(kept, (note,))
 
 
-def _changed(genome: Genome, scene: TaskReading, dice: Dice) -> Composition:
-    moves = [_add, _add, _drop, _reshape]
-    dice.generator.shuffle(moves)
-    made = (move(genome, scene, dice) for move in moves)
-    return next((each for each in made if each is not None), None) or retune(genome, dice)
-
-
 def _add(genome: Genome, scene: TaskReading, dice: Dice) -> Composition | None:
     """A new term: an optional one, one that is asked for, or one of a variable not yet read."""
     fresh = compose(scene, Dice(dice.generator, OTHER_SHAPES)).genome
@@ -185,25 +178,3 @@ def _add(genome: Genome, scene: TaskReading, dice: Dice) -> Composition | None:
         return None
     term = dice.generator.choices(options, [each.probability for each in options])[0].term
     return Composition({**genome, term.name: term}, (f"Added '{term.name}': {term.says()}.",))
-
-
-def _drop(genome: Genome, scene: TaskReading, dice: Dice) -> Composition | None:
-    """A term less, of those that nobody asked for."""
-    asked = {name for name, _ in compose(scene, dice).asked}
-    candidates = [name for name in genome if name not in asked]
-    if not candidates or len(genome) < 2:
-        return None
-    name = dice.generator.choice(candidates)
-    smaller = {each: term for each, term in genome.items() if each != name}
-    note = f"Dropped '{name}', to see whether it is needed."
-    return Composition(smaller, (note,)) if pays(smaller) else None
-
-
-def _reshape(genome: Genome, scene: TaskReading, dice: Dice) -> Composition | None:
-    """A term redrawn in another form or with other parameters."""
-    fresh = compose(scene, Dice(dice.generator, FREE)).genome
-    redrawn = [term for name, term in fresh.items() if genome.get(name) not in (None, term)]
-    if not redrawn:
-        return None
-    term = dice.generator.choice(redrawn)
-    return Composition({**genome, term.name: term}, (f"'{term.name}' is drawn anew.",))

@@ -58,32 +58,19 @@ def remove_container(engine: Engine, name: str) -> None:
                 time.sleep(0.05)
 
 
-def remove_images(engine: Engine) -> None:
-    """Remove this package's images that no container uses. Raises WallError."""
-    with engine_errors(engine.host):
-        engine.client.images.prune(filters={"dangling": False, "label": LABEL})
+def remove_leftovers(engine: Engine) -> int:
+    """Remove containers of dead drivers; return their number. Raises WallError."""
+    dead = [each for each in list_containers(engine) if is_gone(driver_of(each))]
+    for container in dead:
+        remove_container(engine, container["Id"])
+    return len(dead)
 
 
-def name_of(container: dict[str, Any]) -> str:
-    """Name of a container in the engine's list; its id while it is being removed."""
-    return str((container.get("Names") or [container["Id"]])[0]).lstrip("/")
-
-
-def remove_leftovers(engine: Engine) -> list[str]:
-    """Remove containers of dead drivers; return their names. Raises WallError."""
-    removed = []
-    for container in list_containers(engine):
-        if is_gone(driver_of(container)):
-            remove_container(engine, container["Id"])
-            removed.append(name_of(container))
-    return removed
-
-
-def remove_after_dead_drivers() -> list[str]:
-    """Remove containers of dead drivers by their markers; skip engines without an answer. An engine
-    may still be creating what a driver asked for when it was killed, so a marker goes only with a
-    look that finds nothing."""
-    removed: list[str] = []
+def remove_after_dead_drivers() -> int:
+    """Remove containers of dead drivers by their markers; return their number. Skip engines without
+    an answer. An engine may still be creating what a driver asked for when it was killed, so a
+    marker goes only with a look that finds nothing."""
+    removed = 0
     for path, host in dead_markers():
         with contextlib.suppress(EurekaError, OSError):
             engine = connect({"DOCKER_HOST": host}, _REAP_SECONDS)
