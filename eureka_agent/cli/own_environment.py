@@ -4,10 +4,9 @@ its tasks."""
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,9 +17,7 @@ from eureka_agent.cli.output import print_json, say
 from eureka_agent.invocation import command
 
 if TYPE_CHECKING:
-    from eureka_agent.archive.run_folder import Run
     from eureka_agent.cards import Card
-    from eureka_agent.journal.entries import Observer
 
 KINDS = ("torch", "mujoco", "gymnasium")
 
@@ -58,10 +55,12 @@ def measure_tasks(
     """Train the human and the sparse reward of each task, or of one, and write its card into the
     environment's folder. `env_steps` of a training; None: the task's budget. Raises EurekaError."""
     from eureka_agent.archive.files import write_text
+    from eureka_agent.archive.run_folder import command_line
     from eureka_agent.cli.watch import watch
     from eureka_agent.report.environment import render_card
     from eureka_agent.report.terminal import CleanConsole
     from eureka_agent.search.card import card_of
+    from eureka_agent.search.session import start
 
     folder, tasks = _tasks(reference, task)
     cards: dict[str, Card] = {}
@@ -76,7 +75,8 @@ def measure_tasks(
             **({} if env_steps is None else {"env_steps": env_steps}),
         }
         try:
-            run = watch(partial(_start, values), output_format, silent_end=True)
+            begin = partial(start, values, None, command_line())
+            run = watch(begin, output_format, silent_end=True)
         except click.exceptions.Abort:
             again = "Then run this again: it makes the card of what is trained, which it keeps."
             say(again, err=output_format == "json")
@@ -90,13 +90,6 @@ def measure_tasks(
                 say(f"card: {card_path(folder, name)}\n")
     if output_format == "json":
         print_json({"cards": {name: card.model_dump(mode="json") for name, card in cards.items()}})
-
-
-async def _start(values: Mapping[str, Any], observer: Observer) -> Run:
-    from eureka_agent.archive.run_folder import command_line
-    from eureka_agent.search.session import start
-
-    return await start(values, None, command_line(), observer)
 
 
 def _tasks(reference: str, task: str | None) -> tuple[Path | None, list[str]]:

@@ -174,25 +174,21 @@ def show(
     _check_whole_run({"--cost": cost, "--events": events, "--follow": follow}, attempt)
     if follow:
         _follow(run, output_format)
-        return
-    if events:
+    elif events:
         _show_events(run, output_format)
-        return
-    if attempt is not None:
+    elif attempt is not None:
         _show_attempt(run, attempt, output_format)
-        return
-    report = _report(run, in_full=output_format == "json" and not cost)
-    if cost:
-        _show_cost(report, output_format)
+    elif cost:
+        _show_cost(_report(run, in_full=False), output_format)
     elif output_format == "json":
         from eureka_agent.report.as_json import to_json
 
-        print_json(to_json(report))
+        print_json(to_json(_report(run, in_full=True)))
     else:
         from eureka_agent.report.tables import render_run
         from eureka_agent.report.terminal import CleanConsole
 
-        CleanConsole().print(render_run(report))
+        CleanConsole().print(render_run(_report(run, in_full=False)))
 
 
 def _show_attempt(word: str, attempt: str, output_format: str) -> None:

@@ -39,6 +39,7 @@ from eureka_agent.settings import (
     training_part,
 )
 from eureka_agent.text import one_line
+from eureka_agent.wording import some_of
 
 
 class RewardRejectedError(errors.EurekaError):
@@ -318,10 +319,8 @@ def _changed(before: TaskDescription, now: TaskDescription) -> str:
     """The changed files in a sentence's form; empty if they are not known."""
     if not (before.files and now.files):
         return ""
-    names = sorted({name for name, _ in before.files.items() ^ now.files.items()})
-    shown = ", ".join(one_line(name, 100) for name in names[:5])
-    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
-    return f": {shown}{more}" if names else ""
+    names = {one_line(name, 100) for name, _ in before.files.items() ^ now.files.items()}
+    return f": {some_of(sorted(names), 5)}" if names else ""
 
 
 async def _written_fitness(

@@ -9,6 +9,7 @@ from typing import Literal, TypeVar, get_args
 import mujoco
 
 from eureka_agent.errors import EnvironmentLoadError, close_match
+from eureka_agent.wording import some_of
 
 Kind = Literal["joint", "body", "site", "geom", "sensor", "actuator"]
 Names = str | Sequence[str]
@@ -99,9 +100,7 @@ def unknown_name(
 
 
 def _listed(names: Iterable[str]) -> str:
-    ordered = sorted(names)
-    more = f" and {len(ordered) - _MOST_LISTED} more" if len(ordered) > _MOST_LISTED else ""
-    return (", ".join(ordered[:_MOST_LISTED]) or "none") + more
+    return some_of(sorted(names), _MOST_LISTED) or "none"
 
 
 # ── masses and sizes ──────────────────────────────────────────────────────────────────────────────

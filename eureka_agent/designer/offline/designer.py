@@ -130,7 +130,10 @@ def _offspring(
         case Operator.DIFFERENT:
             return compose(scene, Dice(dice.generator, dice.generator.choice(THEMES[4:])))
         case _:
-            return _add(parents[0], scene, dice) or retune(parents[0], dice)
+            moves = [_add, _add, _drop]
+            dice.generator.shuffle(moves)
+            made = (move(parents[0], scene, dice) for move in moves)
+            return next(filter(None, made), None) or retune(parents[0], dice)
 
 
 def retune(genome: Genome, dice: Dice, spread: float = _WEIGHT_SPREAD) -> Composition:
@@ -178,3 +181,15 @@ def _add(genome: Genome, scene: TaskReading, dice: Dice) -> Composition | None:
         return None
     term = dice.generator.choices(options, [each.probability for each in options])[0].term
     return Composition({**genome, term.name: term}, (f"Added '{term.name}': {term.says()}.",))
+
+
+def _drop(genome: Genome, scene: TaskReading, dice: Dice) -> Composition | None:
+    """A term less, of those that nobody asked for."""
+    asked = {name for name, _ in compose(scene, dice).asked}
+    candidates = [name for name in genome if name not in asked]
+    if not candidates or len(genome) < 2:
+        return None
+    name = dice.generator.choice(candidates)
+    smaller = {each: term for each, term in genome.items() if each != name}
+    note = f"Dropped '{name}', to see whether it is needed."
+    return Composition(smaller, (note,)) if pays(smaller) else None
