@@ -109,11 +109,6 @@ class Card(Record):
         """`the card (8 seeds, measured on 2026-11-28)`."""
         return f"the card ({self.seeds} seeds, measured on {self.measured})"
 
-    @property
-    def human_learns(self) -> bool:
-        """True where the human reward learns: only then scores can be normalised by it."""
-        return self.human.learns
-
 
 def read_card(folder: Path, task: str) -> Card | None:
     """The card of a task in an environment's folder; None where there is none that can be read, or

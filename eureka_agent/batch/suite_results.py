@@ -184,7 +184,7 @@ def _refusal(human: Score, sparse: Score, report: RunReport) -> str:
         card = None
     # a card counts for the files that were searched alone
     same = card is not None and card.fingerprint == report.description.fingerprint
-    if card is not None and same and not card.human_learns:
+    if card is not None and same and not card.human.learns:
         return "the human reward does not learn it"
     if human.mean is None or sparse.mean is None:
         return "a baseline failed"

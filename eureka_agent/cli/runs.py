@@ -15,6 +15,7 @@ from eureka_agent.cli.command import Command, DeclinedError, Number, UsageError
 from eureka_agent.cli.output import FORMAT, print_json, say
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import FIRST_SEARCH, command
+from eureka_agent.wording import file_size
 
 if TYPE_CHECKING:
     from eureka_agent.report.run_report import RunReport
@@ -91,7 +92,6 @@ def _named_runs(words: Sequence[str]) -> list[Path]:
 
 def _prune(words: Sequence[str], *, yes: bool, output_format: str) -> None:
     from eureka_agent.search.pruning import prune, prune_plan
-    from eureka_agent.wording import file_size
 
     plans: list[PrunePlan] = []
     for folder in _named_runs(words):
@@ -124,8 +124,6 @@ def _prune(words: Sequence[str], *, yes: bool, output_format: str) -> None:
 
 
 def _say_plans(plans: Sequence[PrunePlan]) -> None:
-    from eureka_agent.wording import file_size
-
     for each in plans:
         if each.untouched:
             say(f"left alone: {each.folder.name}, {each.untouched}")

@@ -235,7 +235,7 @@ def _steps(reward: CardReward) -> str:
 
 def difficulty(card: Card) -> str:
     """The card in one sentence."""
-    if not card.human_learns and card.decides != "human":
+    if not card.human.learns and card.decides != "human":
         return (
             "open: neither reward learns it within the budget"
             if not card.sparse.learns
@@ -250,7 +250,7 @@ def difficulty(card: Card) -> str:
 
 def _better(card: Card) -> str:
     """The better reward; `same` for neither, and `open` where both fail to learn the task."""
-    learned = "same" if card.human_learns or card.sparse.learns else "open"
+    learned = "same" if card.human.learns or card.sparse.learns else "open"
     return learned if card.decides == "neither" else card.decides
 
 

@@ -62,25 +62,30 @@ def run_overview(run: Run, *, costs: bool = True) -> RunReport:
 
 
 def _report(run: Run, known: Sequence[Attempt], messages: Sequence[Message]) -> RunReport:
-    # here, since they read the offline designer's vocabulary
-    from eureka_agent.designer.offline.wishes import not_understood
-    from eureka_agent.search.sentence import agrees
-
     state = run.archive.facts
     trainings, ledger = state.trainings(), Ledger(tuple(messages))
     searched = [each for each in known if each.is_ranked]
     attempts = standing.with_strengths(searched, state.feedback)
     best = best_attempt(run, attempts)
     designer = state.designer or ", ".join(run.settings.model)
-    offline = designer == "offline"
     words_agree = same_words(run.sentence, run.description.sentence)
+    not_understood: tuple[str, ...] = ()
+    # imported on use, since they read the offline designer's vocabulary
+    if not words_agree:
+        from eureka_agent.search.sentence import agrees
+
+        words_agree = agrees(run.sentence, run.description)
+    if designer == "offline":
+        from eureka_agent.designer.offline import wishes
+
+        not_understood = wishes.not_understood(run.description, run.sentence)
     return RunReport(
         run_name=run.name,
         folder=run.folder,
         description=run.description,
         sentence=run.sentence,
-        sentence_agrees=words_agree or agrees(run.sentence, run.description),
-        not_understood=not_understood(run.description, run.sentence) if offline else (),
+        sentence_agrees=words_agree,
+        not_understood=not_understood,
         settings=run.settings,
         status=run.status,
         started=state.created,

@@ -86,7 +86,7 @@ def test_scores_are_means_and_deviations_over_the_seeds(make: Card) -> None:
     assert (make.human.mean, make.human.std) == (10.0, 1.0)
     assert make.sparse.mean == pytest.approx(8.5 / 3)
     assert make.decides == "human"
-    assert make.human_learns
+    assert make.human.learns
 
 
 def test_a_seed_has_learned_from_half_way_to_a_solved_episode(
@@ -123,7 +123,7 @@ def test_a_human_reward_that_does_not_learn_has_no_level(
 ) -> None:
     poor = [training("human", seed, (1.0, 1.0, 1.1, 1.2), 1.2) for seed in (1, 2, 3)]
     found = made_from(description, [*poor, *SPARSE])
-    assert not found.human_learns
+    assert not found.human.learns
     assert (found.human.learned, found.human.env_steps_to_level) == (0, None)
     assert found.decides == "neither"
 
