@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,6 +89,7 @@ def _named_runs(words: Sequence[str]) -> list[Path]:
 
 
 def _prune(words: Sequence[str], *, yes: bool, output_format: str) -> None:
+    from eureka_agent.cli.questions import agree
     from eureka_agent.search.pruning import prune, prune_plan
     from eureka_agent.wording import file_size
 
@@ -102,7 +102,10 @@ def _prune(words: Sequence[str], *, yes: bool, output_format: str) -> None:
     freed = sum(each.freed for each in plans)
     if freed:
         if not yes:
-            _ask(file_size(freed))
+            size = file_size(freed)
+            asked = f"there is no terminal to ask whether {size} may be removed"
+            unasked = DeclinedError(asked, "give --yes")
+            agree(f"Remove {size}?", unasked, "nothing was removed")
         plans = [prune(each) if each.freed else each for each in plans]
     removed = sum(each.freed for each in plans)
     if output_format == "json":
@@ -135,14 +138,6 @@ def _say_plans(plans: Sequence[PrunePlan]) -> None:
             say(f"  {file_size(each.freed)} of {file_size(each.size)}")
     if not any(each.freed for each in plans):
         say("nothing to remove")
-
-
-def _ask(freed: str) -> None:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        message = f"there is no terminal to ask whether {freed} may be removed"
-        raise DeclinedError(message, "give --yes")
-    if not click.confirm(f"Remove {freed}?", default=False, err=True):
-        raise DeclinedError("nothing was removed")
 
 
 @click.command(cls=Command)
