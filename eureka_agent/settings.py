@@ -44,12 +44,12 @@ _SHOWN_CHARACTERS = 60
 """Characters of a faulty value or line that an error shows."""
 
 
-def _scalar_type(annotation: Any) -> Any:
+def scalar_type(annotation: Any) -> Any:
     """Scalar type of an annotation: `int` for `int | None` and for `tuple[int, ...]`."""
     arguments = get_args(annotation)
     if annotation is None or not arguments or get_origin(annotation) is Literal:
         return annotation
-    return _scalar_type(next(part for part in arguments if part is not type(None)))
+    return scalar_type(next(part for part in arguments if part is not type(None)))
 
 
 def read_amount(value: Any) -> Any:
@@ -118,7 +118,7 @@ class TrainingSettings(BaseModel):
     @classmethod
     def _check_type(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse values that pydantic converts: `yes` to 1, "no" to False, True to 1."""
-        kind = _scalar_type(cls.model_fields[str(info.field_name)].annotation)
+        kind = scalar_type(cls.model_fields[str(info.field_name)].annotation)
         several = isinstance(value, list | tuple)
         if kind is int:
             value = type(value)(map(read_amount, value)) if several else read_amount(value)
@@ -542,7 +542,6 @@ def value_fault(error: ErrorDetails) -> str:
 def validation_fault(error: ValidationError) -> str:
     """First fault of a record from a file, in words: `"'task' is 3, expected text"`."""
     first = error.errors()[0]
-    cause = first.get("ctx", {}).get("error")
     place = ".".join(map(str, first["loc"]))
     match first["type"]:
         case "missing":
@@ -551,8 +550,7 @@ def validation_fault(error: ValidationError) -> str:
             return "it is not JSON"
         case "extra_forbidden":
             return f"{place!r} is none of its names"
-    expected = str(cause) if isinstance(cause, ValueError) else f"expected {_expected(first)}"
-    return f"{place!r} is {repr(first['input'])[:_SHOWN_CHARACTERS]}, {expected}"
+    return f"{place!r} is {value_fault(first)}"
 
 
 def _plain_number(number: float | Decimal) -> str:
