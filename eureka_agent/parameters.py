@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 from eureka_agent.errors import EurekaError, did_you_mean
 from eureka_agent.invocation import command
 
 if TYPE_CHECKING:
-    from eureka_agent.records import ParameterStage
+    from eureka_agent.records import ParameterSpec, ParameterStage
+    from eureka_agent.task import Parameter
+
+    Declared: TypeAlias = Parameter | ParameterSpec
 
 Distribution = Mapping[str, tuple[float, float]]
 """Bounds of uniform distributions by parameter; equal bounds are a fixed value. Parameters that are
@@ -23,17 +26,6 @@ DEFAULTS: Distribution = MappingProxyType({})
 
 class ParameterError(EurekaError):
     """A parameter that an environment does not have, or a value outside of its range."""
-
-
-class Declared(Protocol):
-    """A `Parameter`, or its record."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
 
 
 def check_distribution(
