@@ -166,7 +166,13 @@ def show(
     eureka show latest --cost
     eureka show latest --follow
     """
-    _check_whole_run({"--cost": cost, "--events": events, "--follow": follow}, attempt)
+    flags = {"--cost": cost, "--events": events, "--follow": follow}
+    given = [flag for flag, is_given in flags.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other", "give one of them")
+    if given and attempt is not None:
+        fault = f"{given[0]} is for a whole run, not for one attempt"
+        raise UsageError(fault, f"leave out {attempt!r}")
     if follow:
         _follow(run, output_format)
     elif events:
@@ -211,15 +217,6 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
         chosen, run.settings.env_steps, points, folder=folder, fitness_origin=origin
     )
     CleanConsole().print(render_attempt(document))
-
-
-def _check_whole_run(flags: dict[str, bool], attempt: str | None) -> None:
-    given = [flag for flag, is_given in flags.items() if is_given]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other", "give one of them")
-    if given and attempt is not None:
-        fault = f"{given[0]} is for a whole run, not for one attempt"
-        raise UsageError(fault, f"leave out {attempt!r}")
 
 
 def _follow(word: str, output_format: str) -> None:
