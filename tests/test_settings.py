@@ -20,9 +20,9 @@ from eureka_agent.settings import (
     WITHIN,
     SearchSettings,
     TrainingSettings,
-    scalar_type,
     check_training,
     parse_settings,
+    scalar_type,
     strategy_name,
 )
 from eureka_agent.settings_files import read_settings_file
