@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from eureka_agent.text import clipped
+
 LONGEST_QUOTATION = 20_000
 """Characters of one text that a report quotes."""
 _WORD = re.compile(r"[^\s|`<>\\!()\[\]]+")
@@ -44,10 +46,7 @@ def _escaped_syntax(text: str) -> str:
 
 def quoted(text: str) -> str:
     """Quotation of a text, line by line, cut after `LONGEST_QUOTATION` characters."""
-    left = len(text) - LONGEST_QUOTATION
-    lines = text[:LONGEST_QUOTATION].strip().splitlines()
-    if left > 0:
-        lines.append(f"[… {left} more characters]")
+    lines = clipped(text.strip(), LONGEST_QUOTATION).splitlines()
     # two spaces end a line: without them a viewer would make one paragraph of a list
     return "\n".join(f"> {escaped(line)}  " if line.strip() else ">" for line in lines).rstrip()
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
-from eureka_agent.errors import EurekaError, did_you_mean, system_reason
+from eureka_agent.errors import EurekaError, did_you_mean
 from eureka_agent.invocation import command
-from eureka_agent.task import is_finite
 
 if TYPE_CHECKING:
-    from eureka_agent.records import ParameterStage
+    from eureka_agent.records import ParameterSpec, ParameterStage
+    from eureka_agent.task import Parameter
+
+    Declared: TypeAlias = Parameter | ParameterSpec
 
 Distribution = Mapping[str, tuple[float, float]]
 """Bounds of uniform distributions by parameter; equal bounds are a fixed value. Parameters that are
@@ -22,23 +23,9 @@ not named keep their defaults."""
 DEFAULTS: Distribution = MappingProxyType({})
 """The distribution of an unchanged environment."""
 
-_LARGEST_FILE = 1 << 20
-_FORMS = 'expected "mass=0.5..2,friction=1.2", or a JSON file {"mass": [0.5, 2], "friction": 1.2}'
-
 
 class ParameterError(EurekaError):
     """A parameter that an environment does not have, or a value outside of its range."""
-
-
-class Declared(Protocol):
-    """A `Parameter`, or its record."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def low(self) -> float: ...
-    @property
-    def high(self) -> float: ...
 
 
 def check_distribution(
@@ -94,11 +81,7 @@ def distribution_text(distribution: Distribution) -> str:
 
 
 def parse_distribution(text: str) -> dict[str, tuple[float, float]]:
-    """Read `"mass=0.5..2,friction=1.2"`, or a JSON file by its path. Raises ParameterError."""
-    return _from_text(text) if "=" in text else _from_file(Path(text))
-
-
-def _from_text(text: str) -> dict[str, tuple[float, float]]:
+    """Read `"mass=0.5..2,friction=1.2"`. Raises ParameterError."""
     found: dict[str, tuple[float, float]] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, _, values = (each.strip() for each in part.partition("="))
@@ -106,33 +89,14 @@ def _from_text(text: str) -> dict[str, tuple[float, float]]:
         try:
             bounds = float(low), float(high if dots else low)
         except ValueError:
-            bounds = (float("nan"),) * 2
-        _add(found, name, list(bounds), part)
+            bounds = math.nan, math.nan
+        if not name or not all(map(math.isfinite, bounds)):
+            raise ParameterError(
+                f"{part!r} gives no parameter a value or a range",
+                f'expected "mass=0.5..2,friction=1.2"; `{command("envs NAME")}` lists the'
+                " parameters",
+            )
+        if name in found:
+            raise ParameterError(f"the parameter {name!r} was given twice", "name it once")
+        found[name] = bounds
     return found
-
-
-def _from_file(path: Path) -> dict[str, tuple[float, float]]:
-    hint = f"{_FORMS}; `{command('envs NAME')}` lists the parameters"
-    try:
-        with path.open(encoding="utf-8") as file:
-            content = json.loads(file.read(_LARGEST_FILE))
-    except OSError as error:
-        raise ParameterError(f"cannot read {str(path)!r}: {system_reason(error)}", hint) from None
-    except (ValueError, RecursionError) as error:
-        raise ParameterError(f"{str(path)!r} is not JSON: {error}", hint) from None
-    if not isinstance(content, dict):
-        raise ParameterError(f"{str(path)!r} holds {type(content).__name__}, no object", hint)
-    found: dict[str, tuple[float, float]] = {}
-    for name, values in content.items():
-        bounds = values if isinstance(values, list) else [values, values]
-        _add(found, name, bounds, f"{name!r}: {json.dumps(values)[:100]}")
-    return found
-
-
-def _add(found: dict[str, tuple[float, float]], name: str, bounds: list[Any], given: str) -> None:
-    if not name or len(bounds) != 2 or not all(map(is_finite, bounds)):
-        what = f"{given!r} gives no parameter a value or a range"
-        raise ParameterError(what, f"{_FORMS}; `{command('envs NAME')}` lists the parameters")
-    if name in found:
-        raise ParameterError(f"the parameter {name!r} was given twice", "name it once")
-    found[name] = float(bounds[0]), float(bounds[1])

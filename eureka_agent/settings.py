@@ -9,6 +9,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -44,12 +45,12 @@ _SHOWN_CHARACTERS = 60
 """Characters of a faulty value or line that an error shows."""
 
 
-def _scalar_type(annotation: Any) -> Any:
+def scalar_type(annotation: Any) -> Any:
     """Scalar type of an annotation: `int` for `int | None` and for `tuple[int, ...]`."""
     arguments = get_args(annotation)
     if annotation is None or not arguments or get_origin(annotation) is Literal:
         return annotation
-    return _scalar_type(next(part for part in arguments if part is not type(None)))
+    return scalar_type(next(part for part in arguments if part is not type(None)))
 
 
 def read_amount(value: Any) -> Any:
@@ -118,7 +119,7 @@ class TrainingSettings(BaseModel):
     @classmethod
     def _check_type(cls, value: Any, info: ValidationInfo) -> Any:
         """Refuse values that pydantic converts: `yes` to 1, "no" to False, True to 1."""
-        kind = _scalar_type(cls.model_fields[str(info.field_name)].annotation)
+        kind = scalar_type(cls.model_fields[str(info.field_name)].annotation)
         several = isinstance(value, list | tuple)
         if kind is int:
             value = type(value)(map(read_amount, value)) if several else read_amount(value)
@@ -149,6 +150,19 @@ and the question before another person's run names it. Each setting that is more
 switch has this mark or the other one."""
 WITHIN: dict[str, JsonValue] = {"reach": "within"}
 """Mark of a setting that changes nothing but the search itself."""
+
+
+def checked_cluster(cluster: str) -> str:
+    """The value of `--cluster`. Raises ValueError for another one, also for the `ray://` of Ray's
+    client, which unpickles what a server sends."""
+    found = re.fullmatch(
+        r"off|ray|ray:auto|ray:(?:[\w.-]+|\[[\da-fA-F:.]+\]):(\d{1,5})", cluster, re.ASCII
+    )
+    if not found or not 0 < int(found[1] or 1) < 1 << 16:
+        raise ValueError(
+            "expected off, ray or ray:<address>, a host and its port such as ray:10.0.0.1:6379"
+        )
+    return cluster
 
 
 class SearchSettings(TrainingSettings):
@@ -278,7 +292,9 @@ class SearchSettings(TrainingSettings):
     with commas between them."""
     workers: int = Field(0, ge=0, le=1000)
     """Training workers; 0: one per CPU core, or per GPU."""
-    cluster: str = Field("off", json_schema_extra=OUTSIDE)
+    cluster: Annotated[str, AfterValidator(checked_cluster)] = Field(
+        "off", json_schema_extra=OUTSIDE
+    )
     """Train on a Ray cluster: ray (the one that this machine is part of) or ray:<address>."""
     sandbox: Literal["auto", "docker", "bubblewrap", "process"] = Field(
         "auto", json_schema_extra=OUTSIDE
@@ -376,11 +392,6 @@ class SearchSettings(TrainingSettings):
             raise ValueError(f"it has {len(sentence):,} characters, {most}")
         return sentence.strip()
 
-    @field_validator("cluster")
-    @classmethod
-    def _check_cluster(cls, cluster: str) -> str:
-        return checked_cluster(cluster)
-
     @field_validator("env")
     @classmethod
     def _check_env(cls, env: str) -> str:
@@ -397,37 +408,14 @@ REACHING = frozenset(
 """Settings with the mark `OUTSIDE`."""
 
 FREE_SETTINGS = frozenset(
-    {
-        "api",
-        "base_url",
-        "budget",
-        "concurrency",
-        "iterations",
-        "llm_batch",
-        "llm_batch_wait",
-        "max_cost",
-        "max_time",
-        "max_tokens",
-        "outage",
-        "price",
-        "request_timeout",
-        "finalists",
-        "final_seeds",
-        "randomise",
-        "baselines",
-        "baseline_seeds",
-        "novelty",
-        "retry_rounds",
-        "slots",
-        "device",
-        "workers",
-        "cluster",
-        "sandbox",
-        "dry_run_timeout",
-        "training_timeout",
-        "snapshot_interval",
-        "video",
-    }
+    (
+        *("api", "base_url", "price", "request_timeout", "outage", "concurrency"),
+        *("llm_batch", "llm_batch_wait", "max_cost", "max_tokens", "max_time", "budget"),
+        *("iterations", "retry_rounds", "novelty"),
+        *("finalists", "final_seeds", "baselines", "baseline_seeds", "randomise", "video"),
+        *("sandbox", "device", "workers", "cluster", "slots"),
+        *("dry_run_timeout", "training_timeout", "snapshot_interval"),
+    )
 )
 """Settings that may change when a run is resumed. They change neither a training, nor its score,
 nor the designs of a generation."""
@@ -470,19 +458,6 @@ THE_FLAGS = "the flags"
 """Origin of settings that were typed as flags."""
 
 SettingsT = TypeVar("SettingsT", bound=BaseModel)
-
-
-def checked_cluster(cluster: str) -> str:
-    """The value of `--cluster`. Raises ValueError for another one, also for the `ray://` of Ray's
-    client, which unpickles what a server sends."""
-    found = re.fullmatch(
-        r"off|ray|ray:auto|ray:(?:[\w.-]+|\[[\da-fA-F:.]+\]):(\d{1,5})", cluster, re.ASCII
-    )
-    if not found or not 0 < int(found[1] or 1) < 1 << 16:
-        raise ValueError(
-            "expected off, ray or ray:<address>, a host and its port such as ray:10.0.0.1:6379"
-        )
-    return cluster
 
 
 def parse_settings(
@@ -542,7 +517,6 @@ def value_fault(error: ErrorDetails) -> str:
 def validation_fault(error: ValidationError) -> str:
     """First fault of a record from a file, in words: `"'task' is 3, expected text"`."""
     first = error.errors()[0]
-    cause = first.get("ctx", {}).get("error")
     place = ".".join(map(str, first["loc"]))
     match first["type"]:
         case "missing":
@@ -551,8 +525,7 @@ def validation_fault(error: ValidationError) -> str:
             return "it is not JSON"
         case "extra_forbidden":
             return f"{place!r} is none of its names"
-    expected = str(cause) if isinstance(cause, ValueError) else f"expected {_expected(first)}"
-    return f"{place!r} is {repr(first['input'])[:_SHOWN_CHARACTERS]}, {expected}"
+    return f"{place!r} is {value_fault(first)}"
 
 
 def _plain_number(number: float | Decimal) -> str:

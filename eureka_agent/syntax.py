@@ -39,12 +39,6 @@ def parsed(source: str | bytes, filename: str = "<unknown>") -> ast.Module:
         return ast.parse(source, filename)
 
 
-def parsed_expression(source: str) -> ast.expr:
-    """`ast.parse` of an expression. Raises what that raises."""
-    with one_at_a_time():
-        return ast.parse(source, mode="eval").body
-
-
 def literal(source: str) -> Any:
     """`ast.literal_eval` of a text. Raises what that raises."""
     with one_at_a_time():

@@ -20,9 +20,9 @@ from eureka_agent.settings import (
     WITHIN,
     SearchSettings,
     TrainingSettings,
-    _scalar_type,
     check_training,
     parse_settings,
+    scalar_type,
     strategy_name,
 )
 from eureka_agent.settings_files import read_settings_file
@@ -326,6 +326,6 @@ def test_counts_in_lists_and_in_batches_are_typed_alike(model: Any, name: str) -
 def test_every_setting_says_whether_it_reaches_beyond_the_search() -> None:
     """Numbers and switches cannot name an address, a wall, a program or a path."""
     for name, field in SearchSettings.model_fields.items():
-        is_number = _scalar_type(field.annotation) in (int, float, bool, Decimal)
+        is_number = scalar_type(field.annotation) in (int, float, bool, Decimal)
         said = field.json_schema_extra in (OUTSIDE, WITHIN)
         assert said != (is_number or name in TrainingSettings.model_fields), name

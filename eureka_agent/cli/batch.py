@@ -96,7 +96,10 @@ def start(
     searches = expand(read)
     target = runs_folder() / file.stem if folder is None else folder
     context = click.get_current_context()
-    if detach and not plan:
+    if plan:
+        print_plan(read, searches, target, output_format)
+        return
+    if detach:
         from eureka_agent.batch.unattended import start_detached
 
         _check(read, searches, target, yes=yes)
@@ -105,25 +108,36 @@ def start(
         click.echo(start_detached([*words, *typed_options(context, leave_out=own)], target))
         return
     again = ["batch", str(file), *typed_options(context, leave_out=("ready_fd",))]
-    end = run_planned(
+    rows, message = run_planned(
         read,
         searches,
         target,
         output_format,
         command(shlex.join(again)),
-        plan=plan,
         yes=yes,
         trust=trust,
         ready_fd=ready_fd,
     )
-    if end is None:
-        return
-    states = {row.search: row.state for row in end[0]}
+    states = {row.search: row.state for row in rows}
     if output_format == "json":
-        print_json({"folder": str(target), "states": states, "message": end[1]})
+        print_json({"folder": str(target), "states": states, "message": message})
     say("done", err=output_format == "json")
     if "failed" in states.values():
         sys.exit(1)
+
+
+def print_plan(
+    file: BatchFile, searches: tuple[PlannedSearch, ...], folder: Path, output_format: str
+) -> None:
+    """Print what a batch would train, take and cost."""
+    from eureka_agent.batch.estimate import plan_as_json, plan_batch, render_plan
+    from eureka_agent.report.terminal import list_console
+
+    found = asyncio.run(plan_batch(file, searches, say_notice, timed=True))
+    if output_format == "json":
+        print_json(plan_as_json(file, found, folder))
+    else:
+        list_console().print(render_plan(found, folder))
 
 
 def run_planned(
@@ -133,28 +147,19 @@ def run_planned(
     output_format: str,
     again: str,
     *,
-    plan: bool,
     yes: bool,
     trust: bool = False,
     ready_fd: int | None = None,
-) -> tuple[list[SummaryRow], str] | None:
-    """Run a batch file in its folder. Returns the summary and why it ended; None where only its
-    `plan` is printed. `again`: the command that goes on with it."""
+) -> tuple[list[SummaryRow], str]:
+    """Run a batch file in its folder. Returns the summary and why it ended. `again`: the command
+    that goes on with it."""
     from eureka_agent.archive.run_folder import command_line
-    from eureka_agent.batch.estimate import plan_as_json, plan_batch, render_plan
     from eureka_agent.batch.session import run_batch
     from eureka_agent.batch.summary import BatchView, render_rows
     from eureka_agent.cli.watch import LastingConsole, run_stoppable
     from eureka_agent.report.terminal import list_console
 
     as_json = output_format == "json"
-    if plan:
-        found = asyncio.run(plan_batch(file, searches, say_notice, timed=True))
-        if as_json:
-            print_json(plan_as_json(file, found, folder))
-        else:
-            list_console().print(render_plan(found, folder))
-        return None
     _check(file, searches, folder, yes=yes)
     view = BatchView(LastingConsole(stderr=as_json))
 
@@ -186,7 +191,7 @@ def _check(
     """Raise every mistake that would end a search before its first training, and ask before a
     costly batch, unless there is a `yes`."""
     from eureka_agent.batch.estimate import most_money, not_begun, plan_batch
-    from eureka_agent.cli.questions import is_yes
+    from eureka_agent.cli.questions import agree
 
     new = not_begun(searches, folder)
     if not new:
@@ -196,12 +201,9 @@ def _check(
     if yes or money <= ASK_ABOVE:
         return
     text = f"This batch is expected to spend ${money:,.2f} on models"
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        hint = "give the same command with --yes, or a max_cost in the file"
-        raise UsageError(f"{text}, and no terminal is there to ask", hint)
-    if not asyncio.run(is_yes(f"{text}. Start it?", on_stderr=True)):
-        say("nothing was started", err=True)
-        sys.exit(1)
+    hint = "give the same command with --yes, or a max_cost in the file"
+    unasked = UsageError(f"{text}, and no terminal is there to ask", hint)
+    agree(f"{text}. Start it?", unasked, "nothing was started")
 
 
 @batch.command(cls=Command)

@@ -57,7 +57,7 @@ def bench(
     from eureka_agent.batch.folder import check_folder
     from eureka_agent.batch.suite import read_suite, with_choices
     from eureka_agent.batch.suite_searches import check_benchmark, planned_searches
-    from eureka_agent.cli.batch import run_planned
+    from eureka_agent.cli.batch import print_plan, run_planned
 
     if suite is None:
         _list(output_format)
@@ -70,9 +70,10 @@ def bench(
     if not results:
         check_folder(target)
         check_benchmark(searches, target)
-        end = run_planned(file, searches, target, output_format, again, plan=plan, yes=yes)
-        if end is None:
+        if plan:
+            print_plan(file, searches, target, output_format)
             return
+        run_planned(file, searches, target, output_format, again, yes=yes)
     elif not (target / BATCH_FILE).is_file():
         raise RunFolderError(
             f"the benchmark {chosen.name!r} has not begun: there is none in {str(target)!r}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes.util
 import importlib.metadata
 import os
@@ -10,7 +9,7 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,7 +19,7 @@ import click
 from eureka_agent import __version__
 from eureka_agent.cli.command import Command
 from eureka_agent.cli.output import FORMAT, print_json, wrapped
-from eureka_agent.errors import EurekaError, WallError
+from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import DRAWING_HINT, install_packages
 
 if TYPE_CHECKING:
@@ -86,9 +85,10 @@ def all_checks(runs: Path, variables: Mapping[str, str]) -> Iterator[Check]:
     yield from packages(importlib.metadata.requires("eureka-agent") or [])
     yield disk(runs)
     yield keys(variables)
-    yield from walls()
+    wall = yield from walls()
     yield rendering(variables)
-    yield from worker()
+    if wall is not None:
+        yield from worker(wall)
 
 
 def packages(requirements: list[str]) -> Iterator[Check]:
@@ -130,29 +130,31 @@ def keys(variables: Mapping[str, str]) -> Check:
     return Check("keys", "ok", f"{names} set" if names else none)
 
 
-def walls() -> Iterator[Check]:
-    """Walls around generated code: those that work here, and faults of the others."""
+def walls() -> Generator[Check, None, Wall | None]:
+    """Walls around generated code: those that work here, and faults of the others. Returns the one
+    of `--sandbox auto`; None where that one cannot be had."""
     from eureka_agent.sandbox.choose import WALL_VARIABLE, WALLS, open_wall
 
-    there: list[str] = []
+    there: dict[str, Wall] = {}
     for name in WALLS:
         try:
-            wall = open_wall(name)
+            wall = there[name] = open_wall(name)
         except EurekaError as error:
             status: Status = "ok" if there else "warning"
             fault = f"cannot be had: {error.message}"
             yield Check(f"sandbox {name}", status, fault, error.hint)
             continue
-        there.append(name)
         limits = f"works; does not cover {'; '.join(wall.does_not_cover)}"
         yield Check(f"sandbox {name}", "ok", limits)
     asked = os.environ.get(WALL_VARIABLE)
-    detail = f"--sandbox auto takes {f'{asked}, as {WALL_VARIABLE} says' if asked else there[0]}"
-    if asked and asked not in there:
-        hint = f"set {WALL_VARIABLE} to one of {', '.join(there)}, or to nothing"
-        yield Check("sandbox", "warning", f"{detail}, which cannot be had", hint)
-    else:
+    chosen = asked or next(iter(there))
+    detail = f"--sandbox auto takes {chosen}{f', as {WALL_VARIABLE} says' if asked else ''}"
+    if chosen in there:
         yield Check("sandbox", "ok", detail)
+    else:
+        hint = f"set {WALL_VARIABLE} to one of {', '.join(there)}, or to nothing"
+        yield Check("sandbox", "error", f"{detail}, which cannot be had", hint)
+    return there.get(chosen)
 
 
 def rendering(variables: Mapping[str, str]) -> Check:
@@ -166,13 +168,12 @@ def rendering(variables: Mapping[str, str]) -> Check:
     return Check("rendering", "ok", f"{setting}; libraries found for {' and '.join(found)}")
 
 
-def worker() -> Iterator[Check]:
-    """Start a worker behind a search's wall, open an environment, dry-run a reward."""
+def worker(wall: Wall) -> Iterator[Check]:
+    """Start a worker behind this wall, open an environment, dry-run a reward."""
     import asyncio
 
     started = time.monotonic()
     try:
-        wall = _wall_to_try()
         opened, findings = asyncio.run(_probe(wall))
     except EurekaError as error:
         yield Check("worker", "error", error.message, error.hint)
@@ -196,17 +197,6 @@ def devices(opened: Opened) -> Check:
     missing = f" ({opened.gpus.missing})" if opened.gpus.missing else ""
     chosen = f"with --device auto on {PROBE_ENVIRONMENT} {hardware.sentence(hardware.places)}"
     return Check("devices", "ok", f"{names}{missing}; {chosen}")
-
-
-def _wall_to_try() -> Wall:
-    """Requested wall, else the strongest. Raises WallError."""
-    from eureka_agent.sandbox.choose import WALL_VARIABLE, WALLS, open_wall
-
-    *others, last = (os.environ[WALL_VARIABLE],) if os.environ.get(WALL_VARIABLE) else WALLS
-    for name in others:
-        with contextlib.suppress(WallError):
-            return open_wall(name)
-    return open_wall(last)
 
 
 async def _probe(wall: Wall) -> tuple[Opened, list[str]]:

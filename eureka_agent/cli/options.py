@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import types
 from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 from functools import cache, partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
 import click
 from pydantic.fields import FieldInfo
@@ -19,7 +18,13 @@ from eureka_agent.amounts import whole_number
 from eureka_agent.cli import completing
 from eureka_agent.cli.command import BadValueError, NamedChoice, Number
 from eureka_agent.errors import SettingsError
-from eureka_agent.settings import THE_FLAGS, SearchSettings, TrainingSettings, parse_settings
+from eureka_agent.settings import (
+    THE_FLAGS,
+    SearchSettings,
+    TrainingSettings,
+    parse_settings,
+    scalar_type,
+)
 from eureka_agent.settings_files import read_settings_file
 
 CommandFunction = TypeVar("CommandFunction", bound=Callable[..., Any])
@@ -80,7 +85,7 @@ def _option(
     if default and shown is not None:
         text += f"  [default: {shown}]"
     option = partial(click.option, help=text, hidden=hidden)
-    kind = _without_none(field.annotation)
+    kind = scalar_type(field.annotation)
     if kind is bool:
         return option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None)
     complete = COMPLETED.get(name)
@@ -88,12 +93,10 @@ def _option(
         return option(flag, name, type=NamedChoice([*map(str, get_args(kind))]), default=None)
     if kind is Decimal:  # checked by the settings, for a better error
         return option(flag, name, type=str, default=None, metavar="NUMBER")
-    if get_origin(kind) is tuple and get_args(kind)[0] is str:
+    if get_origin(field.annotation) is tuple and kind is str:
         return option(flag, name, multiple=True, callback=_none_for_none, shell_complete=complete)
-    if get_origin(kind) is tuple:
-        member = get_args(kind)[0]  # annotated with its bounds, or plain
-        number = get_args(member)[0] if get_origin(member) is Annotated else member
-        return option(flag, name, type=Numbers(number, str(shown)), default=None)
+    if get_origin(field.annotation) is tuple:
+        return option(flag, name, type=Numbers(kind, str(shown)), default=None)
     if kind in (int, float):
         return option(flag, name, type=Number(kind), default=None)
     return option(flag, name, type=kind, default=None, shell_complete=complete)
@@ -119,12 +122,6 @@ def _none_for_none(
 ) -> tuple[str, ...] | None:
     """Value of a repeatable option; None where it was not given."""
     return values or None
-
-
-def _without_none(annotation: Any) -> Any:
-    if get_origin(annotation) in (Union, types.UnionType):
-        return next(part for part in get_args(annotation) if part is not type(None))
-    return annotation
 
 
 def given_settings(

@@ -1,5 +1,5 @@
-"""Questions to a person: whether a written fitness is taken, and whether another person's run
-folder may decide about code, walls and keys."""
+"""Questions to a person: if a written fitness is taken, and if another person's run folder may
+decide about code, walls and keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import click
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.signature import why_no_secret
 from eureka_agent.cli.command import DeclinedError
-from eureka_agent.cli.output import say
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import show_command
 from eureka_agent.llm.access import shown_address
@@ -27,6 +26,7 @@ from eureka_agent.search.models import OFF
 from eureka_agent.search.resumption import is_own
 from eureka_agent.search.written_fitness import FITNESS_SOURCE, Acceptance, Confirm
 from eureka_agent.settings import SearchSettings, judge_of
+from eureka_agent.text import printable
 
 
 async def line(prompt: str = "", *, on_stderr: bool = False) -> str | None:
@@ -58,6 +58,15 @@ async def is_yes(question: str, *, on_stderr: bool = False) -> bool:
         if answer in ("", "n", "no"):
             return False
         click.echo("y or n, please", err=on_stderr)
+
+
+def agree(question: str, unasked: EurekaError, declined: str, hint: str = "") -> None:
+    """Ask on standard error. Raises `unasked` where no terminal is there, and DeclinedError, with
+    these words, for a no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise unasked
+    if not click.confirm(printable(question), default=False, err=True):
+        raise DeclinedError(declined, hint)
 
 
 QUESTION = "Take this fitness for the run?"
@@ -130,15 +139,12 @@ def _trust(run: Run, trust: bool, *acts: str, attempts: bool = True) -> None:
         why = f"none can be known as yours here: {without_secret}"
     what = f"the run {str(run.folder)!r} is not your own ({why})"
     show = show_command(run.folder)
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise EurekaError(
-            f"{what}, and this would {'; '.join(would)}",
-            f"look at it with `{show}`; if you trust who made it, give the same command with"
-            " --trust",
-        )
-    say("\n  - ".join([f"{what}. This would", *would]), err=True)
-    if not click.confirm("Go on?", default=False, err=True):
-        raise DeclinedError("not trusted, and nothing was run", f"`{show}` only reads it")
+    unasked = EurekaError(
+        f"{what}, and this would {'; '.join(would)}",
+        f"look at it with `{show}`; if you trust who made it, give the same command with --trust",
+    )
+    question = "\n  - ".join([f"{what}. This would", *would]) + "\nGo on?"
+    agree(question, unasked, "not trusted, and nothing was run", f"`{show}` only reads it")
 
 
 def _wall(settings: SearchSettings) -> Iterable[str]:

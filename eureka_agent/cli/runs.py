@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -91,6 +90,7 @@ def _named_runs(words: Sequence[str]) -> list[Path]:
 
 
 def _prune(words: Sequence[str], *, yes: bool, output_format: str) -> None:
+    from eureka_agent.cli.questions import agree
     from eureka_agent.search.pruning import prune, prune_plan
 
     plans: list[PrunePlan] = []
@@ -102,7 +102,10 @@ def _prune(words: Sequence[str], *, yes: bool, output_format: str) -> None:
     freed = sum(each.freed for each in plans)
     if freed:
         if not yes:
-            _ask(file_size(freed))
+            size = file_size(freed)
+            asked = f"there is no terminal to ask whether {size} may be removed"
+            unasked = DeclinedError(asked, "give --yes")
+            agree(f"Remove {size}?", unasked, "nothing was removed")
         plans = [prune(each) if each.freed else each for each in plans]
     removed = sum(each.freed for each in plans)
     if output_format == "json":
@@ -135,14 +138,6 @@ def _say_plans(plans: Sequence[PrunePlan]) -> None:
         say("nothing to remove")
 
 
-def _ask(freed: str) -> None:
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        message = f"there is no terminal to ask whether {freed} may be removed"
-        raise DeclinedError(message, "give --yes")
-    if not click.confirm(f"Remove {freed}?", default=False, err=True):
-        raise DeclinedError("nothing was removed")
-
-
 @click.command(cls=Command)
 @click.argument("run", shell_complete=completing.runs)
 @click.argument("attempt", required=False, shell_complete=completing.attempts)
@@ -169,7 +164,13 @@ def show(
     eureka show latest --cost
     eureka show latest --follow
     """
-    _check_whole_run({"--cost": cost, "--events": events, "--follow": follow}, attempt)
+    flags = {"--cost": cost, "--events": events, "--follow": follow}
+    given = [flag for flag, is_given in flags.items() if is_given]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other", "give one of them")
+    if given and attempt is not None:
+        fault = f"{given[0]} is for a whole run, not for one attempt"
+        raise UsageError(fault, f"leave out {attempt!r}")
     if follow:
         _follow(run, output_format)
     elif events:
@@ -214,15 +215,6 @@ def _show_attempt(word: str, attempt: str, output_format: str) -> None:
         chosen, run.settings.env_steps, points, folder=folder, fitness_origin=origin
     )
     CleanConsole().print(render_attempt(document))
-
-
-def _check_whole_run(flags: dict[str, bool], attempt: str | None) -> None:
-    given = [flag for flag, is_given in flags.items() if is_given]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other", "give one of them")
-    if given and attempt is not None:
-        fault = f"{given[0]} is for a whole run, not for one attempt"
-        raise UsageError(fault, f"leave out {attempt!r}")
 
 
 def _follow(word: str, output_format: str) -> None:

@@ -77,9 +77,9 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
 )
 @click.option(
     "--parameters",
-    metavar="TEXT|FILE",
+    metavar="TEXT",
     help="Values of the environment's parameters, or ranges that each episode draws from:"
-    ' "mass=0.5..2,friction=1.2", or a JSON file. The environment lists them: envs NAME.',
+    ' "mass=0.5..2,friction=1.2". The environment lists them: envs NAME.',
 )
 @TRUST
 @FORMAT

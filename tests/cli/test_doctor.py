@@ -77,7 +77,7 @@ def test_a_wall_that_the_variable_names_and_that_is_not_there(
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     *others, chosen = walls()
     assert others[0].detail.startswith("cannot be had: no Docker engine runs here")
-    assert chosen.status == "warning"
+    assert chosen.status == "error"
     assert (
         chosen.detail == "--sandbox auto takes docker, as EUREKA_SANDBOX says, which cannot be had"
     )
