@@ -145,15 +145,15 @@ def locked(
         handle = os.fdopen(open_plain(folder / name, flags), "a+")
     with handle:
         deadline = time.monotonic() + 1.0  # `is_held` may hold it for a moment
-        while not _lock(handle, fcntl.LOCK_EX) and time.monotonic() < deadline:
+        while not _lock(handle, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                handle.seek(0)
+                raise RunFolderError(
+                    f"the {what} {folder.name!r} is being worked on by process"
+                    f" {handle.read(_LOCK_CHARACTERS).strip() or 'unknown'}",
+                    next_step or f"wait for it, or stop it and `{resume_command(folder)}`",
+                )
             time.sleep(0.02)
-        if not _lock(handle, fcntl.LOCK_EX):
-            handle.seek(0)
-            raise RunFolderError(
-                f"the {what} {folder.name!r} is being worked on by process"
-                f" {handle.read(_LOCK_CHARACTERS).strip() or 'unknown'}",
-                next_step or f"wait for it, or stop it and `{resume_command(folder)}`",
-            )
         handle.truncate(0)
         handle.write(str(os.getpid()))
         handle.flush()
