@@ -15,7 +15,8 @@ from eureka_agent.invocation import command, show_command
 from eureka_agent.records import RunStatus
 from eureka_agent.report.blocks import Section
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.sections import attempts_table, run_document
+from eureka_agent.report.search_sections import attempts_table
+from eureka_agent.report.sections import run_document
 from eureka_agent.report.terminal import render_block, render_sections, unbroken
 from eureka_agent.report.verdict import best_fitness
 from eureka_agent.text import one_line

@@ -14,7 +14,7 @@ from eureka_agent.errors import RunFolderError, SettingsError
 from eureka_agent.invocation import command
 from eureka_agent.llm import replay
 from eureka_agent.llm.access import ModelAccess
-from eureka_agent.llm.batches import batch_provider
+from eureka_agent.llm.batch_provider import batch_provider
 from eureka_agent.llm.breaker import Breakers
 from eureka_agent.llm.budget import ModelLimits
 from eureka_agent.llm.clients import language_model

@@ -24,7 +24,8 @@ from eureka_agent.report.metric import metric_lines
 from eureka_agent.report.panels import most_interesting
 from eureka_agent.report.progress import Watched
 from eureka_agent.report.run_report import RunReport
-from eureka_agent.report.sections import run_charts, run_document
+from eureka_agent.report.search_sections import run_charts
+from eureka_agent.report.sections import run_document
 from eureka_agent.report.sparkline import common_scale, sparkline
 from eureka_agent.web.live import LiveRun, Parts
 from eureka_agent.web.rendering import code_lines, render, videos_in
