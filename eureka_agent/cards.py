@@ -87,7 +87,7 @@ class Card(Record):
     packages: dict[ShortName, ShortSentence]
     """Versions of the packages that trained."""
     measured: ShortSentence = ""
-    """Day. Two tasks have cards without it and the rest, which no search uses."""
+    """Day. Without it and the rest no search uses the card."""
     trainer: Count = 0
     """`TRAINER` then."""
     device: Literal["", "cpu", "cuda"] = ""

@@ -34,9 +34,9 @@ class Told:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
-    def says(self, text: str) -> bool:
-        """True if a line has this text."""
-        return any(text in line for line in self.lines)
+    def says(self, text: str, since: int = 0) -> bool:
+        """True if a line has this text; `since`: number of lines to leave out."""
+        return any(text in line for line in self.lines[since:])
 
     def end(self) -> int:
         """Wait for the end of the command. Returns its exit status."""

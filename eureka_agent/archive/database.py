@@ -14,7 +14,6 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -179,14 +178,16 @@ class Archive:
         if not self.patient:
             return action()
         try:
-            path = self.folder / FILE_NAME
-            told = f"another program holds {str(path)!r}: the run goes on when it lets go"
-            return until_free(action, partial(self.tell, told))
+            return until_free(action, self._tell_of_waiting)
         except sqlite3.Error:
             raise
         except BaseException:  # Ctrl-C: what ends the run does not wait again
             self.patient = False
             raise
+
+    def _tell_of_waiting(self) -> None:
+        path = self.folder / FILE_NAME
+        self.tell(f"another program holds {str(path)!r}: the run goes on when it lets go")
 
     def _held(self, error: Exception) -> RunFolderError:
         path = self.folder / FILE_NAME

@@ -19,7 +19,9 @@ def environments(
     """Built-in environments, or folders for the beginning of a path."""
     from eureka_agent.simulation.catalogue import list_environments
 
-    return _named_or_folder(begun, [*(each.name for each in list_environments()), "gymnasium:"])
+    return _folder(begun) or _named(
+        begun, [*(each.name for each in list_environments()), "gymnasium:"]
+    )
 
 
 def tasks(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
@@ -48,15 +50,17 @@ def runs(context: click.Context, parameter: click.Parameter, begun: str) -> list
     """`latest` and the runs, newest first; folders for the beginning of a path."""
     from eureka_agent.archive.run_folder import list_runs
 
+    if folder := _folder(begun):
+        return folder
     names = [folder.name for folder in reversed(list_runs())]
-    return _named_or_folder(begun, ["latest", *names] if names else [])
+    return _named(begun, ["latest", *names] if names else [])
 
 
 def batches(context: click.Context, parameter: click.Parameter, begun: str) -> list[CompletionItem]:
     """Batches in the runs folder; folders for the beginning of a path."""
     from eureka_agent.archive.run_folder import list_batches
 
-    return _named_or_folder(begun, [folder.name for folder in list_batches()])
+    return _folder(begun) or _named(begun, [folder.name for folder in list_batches()])
 
 
 def attempts(
@@ -77,7 +81,7 @@ def _named(begun: str, names: Iterable[str]) -> list[CompletionItem]:
     return [CompletionItem(name) for name in names if name.startswith(begun)]
 
 
-def _named_or_folder(begun: str, names: Iterable[str]) -> list[CompletionItem]:
-    if os.sep in begun or begun.startswith("."):
-        return [CompletionItem(begun, type="dir")]
-    return _named(begun, names)
+def _folder(begun: str) -> list[CompletionItem]:
+    """Folders, for the beginning of a path; nothing for that of a name."""
+    is_path = os.sep in begun or begun.startswith(".")
+    return [CompletionItem(begun, type="dir")] if is_path else []

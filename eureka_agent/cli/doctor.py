@@ -133,7 +133,7 @@ def keys(variables: Mapping[str, str]) -> Check:
 def walls() -> Generator[Check, None, Wall | None]:
     """Walls around generated code: those that work here, and faults of the others. Returns the one
     of `--sandbox auto`; None where that one cannot be had."""
-    from eureka_agent.sandbox.choose import WALL_VARIABLE, WALLS, open_wall
+    from eureka_agent.sandbox.choose import AUTO, WALL_VARIABLE, WALLS, open_wall
 
     there: dict[str, Wall] = {}
     for name in WALLS:
@@ -146,9 +146,11 @@ def walls() -> Generator[Check, None, Wall | None]:
             continue
         limits = f"works; does not cover {'; '.join(wall.does_not_cover)}"
         yield Check(f"sandbox {name}", "ok", limits)
-    asked = os.environ.get(WALL_VARIABLE)
-    chosen = asked or next(iter(there))
-    detail = f"--sandbox auto takes {chosen}{f', as {WALL_VARIABLE} says' if asked else ''}"
+    asked = os.environ.get(WALL_VARIABLE) or AUTO
+    chosen = next(iter(there)) if asked == AUTO else asked
+    detail = f"--sandbox auto takes {chosen}"
+    if asked != AUTO:
+        detail += f", as {WALL_VARIABLE} says"
     if chosen in there:
         yield Check("sandbox", "ok", detail)
     else:

@@ -84,6 +84,14 @@ def test_a_wall_that_the_variable_names_and_that_is_not_there(
     assert "process" in chosen.hint
 
 
+def test_auto_in_the_variable_is_the_strongest_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("EUREKA_SANDBOX", raising=False)
+    *_, without = walls()
+    monkeypatch.setenv("EUREKA_SANDBOX", "auto")  # as a search takes it
+    *_, chosen = walls()
+    assert (chosen.status, chosen.detail) == ("ok", without.detail)
+
+
 def test_a_disk_without_room_for_a_run_is_a_fault(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
