@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from eureka_agent import syntax
 from eureka_agent.cards import CARDS_FOLDER
+from eureka_agent.command_file import command_file_in, read_command
 from eureka_agent.errors import EnvironmentLoadError, system_reason
 from eureka_agent.records import MOST_FILES
 from eureka_agent.task import HUMAN_REWARD, SPARSE_REWARD
@@ -122,10 +123,8 @@ def task_fingerprint(fingerprint: str, files: Mapping[str, Path]) -> str:
 def fingerprints(folder: Path, task: str) -> tuple[str, dict[str, str]]:
     """Fingerprint of a task's files, and a short one of each by name, or none for more than
     `MOST_FILES`. Raises EnvironmentLoadError for files that cannot be read."""
-    source = folder / TASKS_FOLDER / f"{task}.py"
-    source = source if source.is_file() else folder / ENVIRONMENT_FILE
     try:
-        files = relevant_files(folder, task, rewards_of(texts_of_calls(parsed(source))))
+        files = relevant_files(folder, task, _rewards(folder, task))
         each = {name: fingerprint_of({name: path})[:16] for name, path in files.items()}
         return fingerprint_of(files), each if len(files) <= MOST_FILES else {}
     except OSError as error:
@@ -133,6 +132,16 @@ def fingerprints(folder: Path, task: str) -> tuple[str, dict[str, str]]:
             f"the environment {str(folder)!r} cannot be read: {system_reason(error)}",
             "look at the file's permissions",
         ) from None
+
+
+def _rewards(folder: Path, task: str) -> frozenset[str]:
+    """Paths of the rewards of one of the folder's tasks."""
+    if command_file_in(folder) is not None:
+        told = read_command(folder).tasks[task]
+        return frozenset({told.human_reward, told.sparse_reward})
+    source = folder / TASKS_FOLDER / f"{task}.py"
+    source = source if source.is_file() else folder / ENVIRONMENT_FILE
+    return rewards_of(texts_of_calls(parsed(source)))
 
 
 def rewards_of(keywords: Mapping[str, str]) -> frozenset[str]:

@@ -188,6 +188,30 @@ class Measurements(Record):
     """Every entry of every action uniform in [-1, 1]."""
 
 
+class NativeTerm(Record):
+    """A term of a simulator's own reward."""
+
+    name: ShortName
+    weight: FiniteFloat = 1.0
+    doc: PlainText = ""
+
+
+class CommandFacts(Record):
+    """Facts about a command environment (docs/protocol.md)."""
+
+    slots: int = Field(gt=0)
+    """Processes that train side by side on this machine."""
+    cores: int = Field(gt=0)
+    """CPU cores of each."""
+    rewards: int = Field(gt=0)
+    """Trainings that one process takes."""
+    rungs: bool
+    """True where a training gives policies on the way."""
+    native_terms: tuple[NativeTerm, ...] = Field((), max_length=MOST_MEASURED)
+    versions: dict[ShortName, ShortSentence] = Field(default_factory=dict, max_length=100)
+    """Versions of its packages, by name."""
+
+
 class TaskDescription(Record):
     """Facts about an environment and its task, without the fitness's code."""
 
@@ -250,6 +274,8 @@ class TaskDescription(Record):
     observation_channels: tuple[ChannelSpec, ...] = ()
     """Quantities of the observation in order; empty where the environment does not name them."""
     action_channels: tuple[ChannelSpec, ...] = ()
+    command: CommandFacts | None = None
+    """None for an environment in Python."""
     measured: Measurements | None = None
     """None where no model is asked."""
 
@@ -497,16 +523,17 @@ class CurvePoint(Record):
     """Standard deviation over the steps."""
     terminations: dict[ShortName, Count]
     """Ended episodes by cause; `"time_out"` is a truncation."""
-    action_saturation: FiniteFloat | None
+    action_saturation: FiniteFloat | None = None
     """Share of action entries at their bound (|a| > 0.99); None for discrete actions."""
-    action_std: FiniteFloat | None
+    action_std: FiniteFloat | None = None
     """None for discrete actions."""
-    learning_rate: FiniteFloat
-    kl: FiniteFloat
-    entropy: FiniteFloat
-    value_loss: FiniteFloat
-    policy_loss: FiniteFloat
-    explained_variance: FiniteFloat
+    learning_rate: FiniteFloat | None = None
+    """None, as all that follow, for a command's own trainer."""
+    kl: FiniteFloat | None = None
+    entropy: FiniteFloat | None = None
+    value_loss: FiniteFloat | None = None
+    policy_loss: FiniteFloat | None = None
+    explained_variance: FiniteFloat | None = None
 
 
 class CheckpointRecord(Record):

@@ -333,6 +333,8 @@ def exploration_lost(evidence: Evidence) -> list[DiagnosisFinding]:
         point.entropy if point.action_std is None else point.action_std
         for point in (points[0], points[len(points) // 3])
     )
+    if first is None or third is None:  # another trainer's
+        return []
     if first <= 0 or third > STD_LOST * first:
         return []
     message = (

@@ -21,6 +21,8 @@ MOST_GPUS = 1024
 MOST_TIMERS = 20
 KERNELS_FILE = "kernels.safetensors"
 """Name of the compiled kernels: bytes (uint8) by their path in a cache folder."""
+COMMAND_POLICY = "command_policy"
+"""Only tensor in the file of a command's policy: the command's own file, as bytes."""
 EPISODES_PREFIX = "episodes-"
 """Prefix of the names of files that `ScoreTransitions` and `GiveCredit` read."""
 MOST_CREDITED = 16

@@ -30,6 +30,8 @@ class Open(Record):
     CPU."""
     fitness: WrittenFitness | None = None
     """Replaces the task's own metric."""
+    described: str = ""
+    """Description by itself that a command environment gave before (`Opened.described`)."""
     rehearse: bool = False
     """Record the states for dry runs now and step on for one episode. This finds faults of the
     environment before anything is paid."""

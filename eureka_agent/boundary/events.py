@@ -45,6 +45,8 @@ class Opened(Record):
     gpus: Gpus = Gpus()
     device_types: tuple[ShortName, ...] = ("cpu",)
     """Types of torch devices that the environment runs on."""
+    described: str = Field("", max_length=1 << 20)
+    """Description of a command environment by itself, for further workers."""
 
 
 class DryRunDone(Record):

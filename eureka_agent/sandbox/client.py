@@ -20,7 +20,18 @@ from eureka_agent.archive.safe_files import read_plain
 from eureka_agent.boundary import bounds
 from eureka_agent.boundary.commands import Command, Open, Prepare, Shutdown
 from eureka_agent.boundary.events import Evaluated, Event, Fault, Opened, Prepared
-from eureka_agent.environment_files import ENVIRONMENT_FILE, source_folders
+from eureka_agent.command_file import (
+    CommandFile,
+    command_file_in,
+    read_command,
+    readable_folders,
+)
+from eureka_agent.environment_files import (
+    ENVIRONMENT_FILE,
+    fingerprint_of,
+    folder_files,
+    source_folders,
+)
 from eureka_agent.invocation import command
 from eureka_agent.records import WrittenFitness
 from eureka_agent.resources import resource_folder
@@ -89,6 +100,10 @@ _POLL_SECONDS = 1.0
 _STANDSTILL_SECONDS = 0.5
 """Delay of a check from which this process counts as suspended, by Ctrl-Z or with the machine."""
 _MOST_SOURCES = 100
+_WORKERS_OWN_BYTES = 1 << 30
+"""Memory of a worker beside its command's."""
+_MOST_PROCESSES = 2048
+"""Processes and threads of a worker with a command: JAX starts some for each core."""
 _WALL_FOLDER = "wall"
 _INBOX_FOLDER = "inbox"
 """Part of a worker's folder that the wall hides from the worker. The process wall hides nothing."""
@@ -114,6 +129,29 @@ def built_in_folder(environment: str) -> Path | None:
     """Folder of a built-in environment; None for another one."""
     folder = resource_folder("envs") / environment
     return folder if (folder / ENVIRONMENT_FILE).is_file() else None
+
+
+def _description_key(environment: str) -> str:
+    """Fingerprint of a command environment's files; empty for another environment."""
+    folder = environment_folder(environment)
+    if folder is None or command_file_in(folder) is None:
+        return ""
+    return fingerprint_of(folder_files(folder))
+
+
+def _with_command(limits: Limits, command: CommandFile, folder: Path) -> Limits:
+    """Limits of a worker that starts a command environment's processes."""
+    return replace(
+        limits,
+        readable=(*limits.readable, *readable_folders(command, folder)),
+        memory_bytes=command.memory_bytes + _WORKERS_OWN_BYTES,
+        processes=_MOST_PROCESSES,
+        file_bytes=max(limits.file_bytes, command.memory_bytes),
+    )
+
+
+_described: dict[str, str] = {}
+"""Descriptions of command environments by themselves, by fingerprint: each is asked once."""
 
 
 class WorkerClient:
@@ -153,6 +191,8 @@ class WorkerClient:
         limits = limits or Limits()
         if (own := environment_folder(environment)) is not None:
             limits = replace(limits, readable=(*limits.readable, *source_folders(own)))
+            if command_file_in(own) is not None:
+                limits = _with_command(limits, read_command(own), own)
         try:
             handle = await wall.start(folder / _WALL_FOLDER, limits)
         except BaseException:
@@ -277,9 +317,15 @@ class WorkerClient:
         reference = absolute_reference(environment)
         if isinstance(self._handle, Elsewhere):
             reference = str(self._handle.places.get(Path(reference), reference))
+        key = "" if rehearse else _description_key(environment)
         await self.send(
             Open(
-                environment=reference, task=task, device=device, fitness=fitness, rehearse=rehearse
+                environment=reference,
+                task=task,
+                device=device,
+                fitness=fitness,
+                rehearse=rehearse,
+                described=_described.get(key, ""),
             )
         )
         try:
@@ -292,6 +338,8 @@ class WorkerClient:
                 " constructor",
             ) from None
         if isinstance(event, Opened):
+            if event.described:
+                _described[_description_key(environment)] = event.described
             return event
         await self.kill()
         if isinstance(event, Fault):

@@ -10,7 +10,7 @@ from typing import Any
 
 from eureka_agent.archive.files import storage_errors, write_file
 from eureka_agent.array_files import check_arrays, open_tensors
-from eureka_agent.boundary.bounds import FileHeader
+from eureka_agent.boundary.bounds import COMMAND_POLICY, FileHeader
 from eureka_agent.errors import EurekaError
 
 MOST_BYTES = 1 << 30
@@ -92,10 +92,12 @@ def check_state(path: Path) -> None:
 
 
 def check_policy(path: Path) -> None:
-    """Raises WorkerFileError unless it is a safetensors file of float32 tensors."""
+    """Raises WorkerFileError unless it is a safetensors file of float32 tensors, or the bytes of a
+    command's policy."""
     with _tensors(path) as file:
-        strange = [name for name in file.keys() if file.get_slice(name).get_dtype() != "F32"]  # noqa: SIM118  (no mapping)
-    if strange:
+        names = list(file.keys())
+        strange = [name for name in names if file.get_slice(name).get_dtype() != "F32"]
+    if strange and names != [COMMAND_POLICY]:
         what = f"a worker sent a policy whose {strange[0][:100]!r} is no tensor of float32 numbers"
         raise WorkerFileError(what, DO_NOT_TRUST)
 

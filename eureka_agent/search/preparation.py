@@ -34,6 +34,7 @@ from eureka_agent.search.models import Models, models_of
 from eureka_agent.settings import (
     UNMEASURED,
     SearchSettings,
+    TrainingSettings,
     check_training,
     parse_settings,
     training_part,
@@ -258,9 +259,8 @@ def effective_settings(
     """The settings of a run: the user's, else the task's for this kind of device, else the
     defaults; environment and task as they were found. Raises SettingsError."""
     found = {"env": description.environment, "task": description.task}
-    settings = parse_settings(
-        SearchSettings, {**description.training_on(device), **values, **found}, "the settings"
-    )
+    defaults = {**description.training_on(device), **_of_command(values, description)}
+    settings = parse_settings(SearchSettings, {**defaults, **values, **found}, "the settings")
     check_training(settings)
     default = SearchSettings.model_fields["initial_action_std"].default
     if description.action_choices and settings.initial_action_std != default:
@@ -271,6 +271,28 @@ def effective_settings(
             " several choices",
         )
     return settings
+
+
+_OF_ANY_TRAINER = {"env_steps", "num_envs", "kept_policies"}
+"""Settings of a training that a command is told."""
+
+
+def _of_command(values: Mapping[str, Any], description: TaskDescription) -> dict[str, Any]:
+    """Settings that follow from a command environment. Raises SettingsError for settings of this
+    program's trainer, which has no part in it."""
+    if description.command is None:
+        return {}
+    ours = set(TrainingSettings.model_fields) - _OF_ANY_TRAINER
+    if unused := sorted(ours & values.keys()):
+        raise errors.SettingsError(
+            f"{unused[0]} is {values[unused[0]]!r}, a setting of this program's trainer, and"
+            f" {description.environment!r} has a trainer of its own",
+            f"leave --{unused[0].replace('_', '-')} out, and set it in the script, or by `options`"
+            " in command.yaml",
+        )
+    facts = description.command
+    rungs = {} if facts.rungs else {"rungs": ()}
+    return {"workers": facts.slots, "slots": facts.rewards, **rungs}
 
 
 def check_randomise(

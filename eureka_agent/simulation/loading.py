@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from eureka_agent import records
 from eureka_agent.arguments import bind_arguments
+from eureka_agent.command_file import COMMAND_FILE, command_file_in, read_command
 from eureka_agent.environment_files import (
     fingerprint_of,
     folder_files,
@@ -25,6 +26,7 @@ from eureka_agent.environment_files import (
 from eureka_agent.errors import EnvironmentLoadError, did_you_mean
 from eureka_agent.settings import TrainingSettings, parse_settings, validation_fault
 from eureka_agent.simulation import catalogue
+from eureka_agent.simulation import command_environment as by_command
 from eureka_agent.simulation.class_checks import check_class, remarks_on
 from eureka_agent.simulation.user_modules import import_file, import_folder, read_source, user_code
 from eureka_agent.simulation.vec_task import VecTask
@@ -58,6 +60,8 @@ class LoadedEnvironment:
     """Sources of baselines without files, by kind, for the environment's own task."""
     written: records.WrittenFitness | None = None
     """Fitness in place of the tasks' own: `eureka_agent.training.fitness`."""
+    described: by_command.Described | None = None
+    """Description of a command environment by itself."""
 
     def task(self, name: str | None) -> tuple[str, Task]:
         """A task and its name; None for the default task. Raises EnvironmentLoadError."""
@@ -94,20 +98,36 @@ class LoadedEnvironment:
         raise EnvironmentLoadError(what, "correct the path")
 
 
-def load_environment(reference: str) -> LoadedEnvironment:
-    """Load a built-in name, a folder or `gymnasium:<id>`. Raises EnvironmentLoadError."""
+def load_environment(reference: str, task: str | None = None, known: str = "") -> LoadedEnvironment:
+    """Load a built-in name, a folder or `gymnasium:<id>`. A command environment describes itself
+    for `task` unless its description is `known`. Raises EnvironmentLoadError."""
     with ExitStack() as stack:
         # a module may set torch's default type when it is imported
         stack.callback(torch.set_default_dtype, torch.get_default_dtype())
         by_id = reference.startswith(catalogue.GYMNASIUM_PREFIX)
-        return _load_gymnasium(reference) if by_id else _load_folder(reference)
+        if by_id:
+            return _load_gymnasium(reference)
+        folder = catalogue.find_folder(reference)
+        if command_file_in(folder) is not None:
+            return _load_command(reference, folder, task, known)
+        return _load_folder(reference, folder)
 
 
-def _load_folder(reference: str) -> LoadedEnvironment:
-    folder = catalogue.find_folder(reference)
+def _load_command(reference: str, folder: Path, task: str | None, known: str) -> LoadedEnvironment:
+    command = read_command(folder)
+    tasks = by_command.load_tasks(folder, command)
+    described = by_command.describe_command(folder, task, known)
+    cls = by_command.command_class(folder, command, described.event)
+    fingerprint = fingerprint_of(folder_files(folder))
+    found = reference, folder.name, folder, cls, tasks, fingerprint
+    return LoadedEnvironment(*found, described=described)
+
+
+def _load_folder(reference: str, folder: Path) -> LoadedEnvironment:
     if not (folder / catalogue.ENVIRONMENT_FILE).is_file():
-        what = f"the folder {reference!r} has no {catalogue.ENVIRONMENT_FILE}"
-        raise EnvironmentLoadError(what, "an environment folder holds env.py, tasks/ and rewards/")
+        what = f"the folder {reference!r} has no {catalogue.ENVIRONMENT_FILE} and no {COMMAND_FILE}"
+        hint = f"an environment folder holds env.py, tasks/ and rewards/, or a {COMMAND_FILE}"
+        raise EnvironmentLoadError(what, hint)
     package = import_folder(folder)
     module = import_file(package, folder, folder / catalogue.ENVIRONMENT_FILE)
     with user_code(folder, "reading the environment's class"):
@@ -164,6 +184,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> records
             fingerprint=task_fingerprint(loaded.fingerprint, files),
             files=hashes if len(files) <= records.MOST_FILES else {},
             remarks=tuple(text[: records.MOST_CHARACTERS] for text in remarks_on(cls)),
+            command=None if loaded.described is None else loaded.described.facts(cls),
             fitness_author="" if loaded.written is None else loaded.written.author,
         )
     except ValidationError as error:

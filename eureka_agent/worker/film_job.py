@@ -37,7 +37,7 @@ from eureka_agent.worker.film import RATE, Episode, FilmScene, Gif, Mp4, Sheet, 
 
 
 @dataclass(frozen=True)
-class _Shown:
+class Shown:
     policy: int
     name: str
     number: int
@@ -114,12 +114,12 @@ class FilmJob:
                 self._numbers[str(name)] = number
         return self._numbers
 
-    def _play(self) -> list[list[_Shown]]:
+    def _play(self) -> list[list[Shown]]:
         with closing(self._make()) as environment:
             scores = evaluate_policies(environment, self._task, self._requests, PASS_SECONDS)
         return [
             [
-                _Shown(policy, name, number, evaluation.episodes[number], (found or {})[name])
+                Shown(policy, name, number, evaluation.episodes[number], (found or {})[name])
                 for name, number in self._numbers.items()
             ]
             for policy, (evaluation, found) in enumerate(scores)
@@ -128,13 +128,12 @@ class FilmJob:
     def _make(self) -> VecTask:
         return self._loaded.make(self._task, rows_needed(self._class, self._requests))
 
-    def _episodes(self, policy: int, shown: Sequence[_Shown]) -> list[Episode]:
-        rows = rows_of(self._class, self._requests)[policy]
+    def _episodes(self, policy: int, shown: Sequence[Shown]) -> list[Episode]:
         title = self._command.policies[policy].title
         episodes = []
         for each in shown:
             name = f"{each.name} episode" if each.name.isalpha() else f"episode {each.name}"
-            if each.name.isalpha() and len(self._requests) > 1:
+            if each.name.isalpha() and len(self._command.policies) > 1:
                 # the best one of the first policy, perhaps of no other
                 name = f"start {each.number}"
             running = RunningFitness((1,), self._task.fitness_reduction, "cpu")
@@ -143,9 +142,13 @@ class FilmJob:
                 running.add(value.view(1))
                 so_far.append(float(running.result()))
             end = each.summary.length, each.summary.ended_by
-            place = f"{title} · {name}", rows.start + each.number
+            place = f"{title} · {name}", self._row(policy, each.number)
             episodes.append(Episode(*place, *end, np.array(so_far)))
         return episodes
+
+    def _row(self, policy: int, number: int) -> int:
+        """The row that plays an episode, as its pictures name it."""
+        return rows_of(self._class, self._requests)[policy].start + number
 
     # ── the pictures ──────────────────────────────────────────────────────────────────────────────
 
@@ -185,11 +188,11 @@ class FilmJob:
             closing(self._make()) as environment,
             closing(pictures_of(self._loaded, environment, self._command.size)) as pictures,
         ):
-            watch = _watch(scene, pictures, add, sheet)
+            watch = watching(scene, pictures, add, sheet)
             watch_policies(environment, self._task, requests, watch, PASS_SECONDS)
 
 
-def _watch(
+def watching(
     scene: FilmScene, pictures: Pictures, add: Callable[[Picture], None], sheet: Sheet | None
 ) -> Watch:
     times = iter([*scene.times(), None])

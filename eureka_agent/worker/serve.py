@@ -6,18 +6,21 @@ import importlib.util
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from safetensors.numpy import save
+from torch import Tensor
 
 from eureka_agent.boundary import commands, events
 from eureka_agent.boundary.bounds import KERNELS_FILE
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
 from eureka_agent.invocation import command as command_line
+from eureka_agent.simulation.command_environment import recorded_transitions
 from eureka_agent.simulation.loading import LoadedEnvironment, describe, load_environment
 from eureka_agent.simulation.user_modules import describe_error, error_place
 from eureka_agent.simulation.vec_task import VecTask
@@ -40,6 +43,10 @@ from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 from eureka_agent.worker.scoring import Scorer
 from eureka_agent.worker.training_job import TrainedPopulation
+
+if TYPE_CHECKING:
+    from eureka_agent.worker.command_scoring import CommandScorer
+    from eureka_agent.worker.command_training import CommandPopulation
 
 MAKING_SECONDS = 120.0
 """Timeout for loading an environment, and for making one of few rows."""
@@ -64,7 +71,9 @@ class Worker:
         self._device = "cpu"
         self._opened: tuple[LoadedEnvironment, Task] | None = None
         self._dry_runners: tuple[dry_run.ForkedDryRuns, Scorer] | None = None
-        self._population: TrainedPopulation | None = None
+        self._command: CommandScorer | None = None
+        """None for an environment in Python."""
+        self._population: TrainedPopulation | CommandPopulation | None = None
         self._ran_generated_code = False
 
     def run(self) -> None:
@@ -148,11 +157,22 @@ class Worker:
             self._ran_generated_code = True
         match command:
             case commands.DryRun():
-                return [self._dry_runners_of(loaded, task)[0].run(command)]
+                done = self._dry_runners_of(loaded, task)[0].run(command)
+                return [done if self._command is None else self._command.dry_run(command, done)]
             case commands.ScoreTransitions():
                 return [self._dry_runners_of(loaded, task)[1].run(command)]
             case commands.GiveCredit():
                 return [self._dry_runners_of(loaded, task)[1].credit(command)]
+            case commands.MeasureTask() if self._command is not None:
+                found = self._command.measured()
+                return [events.TaskMeasured(job=command.job, measurements=found)]
+            case commands.Evaluate() if self._command is not None:
+                return self._command.evaluate(command)
+            case commands.Film() if self._command is not None:
+                return self._command.film(command, task)
+            case commands.Prepare() if self._command is not None:
+                self._population = self._command.population(command)
+                return [events.Prepared()]
             case commands.MeasureTask():
                 measurements = measure(loaded, task, scores=command.scores)
                 return [events.TaskMeasured(job=command.job, measurements=measurements)]
@@ -188,7 +208,7 @@ class Worker:
     def _open(self, command: commands.Open) -> events.Opened:
         check_device(command.device)
         with loading_limit(MAKING_SECONDS):
-            loaded = load_environment(command.environment)
+            loaded = load_environment(command.environment, command.task, command.described)
         if command.fitness is not None:
             # it is generated code, so in a process of its own
             load = partial(RemoteReward, self._nursery, rows=_FITNESS_ROWS)
@@ -196,7 +216,15 @@ class Worker:
         name, task = loaded.task(command.task)
         found = loaded.environment_class
         shown, gpus = describe(loaded, name), gpus_for(found)
-        opened = events.Opened(description=shown, gpus=gpus, device_types=device_types(found))
+        told = "" if loaded.described is None else loaded.described.event.model_dump_json()
+        kinds = device_types(found)
+        opened = events.Opened(description=shown, gpus=gpus, device_types=kinds, described=told)
+        self._command = None
+        if loaded.described is not None:
+            from eureka_agent.worker.command_scoring import CommandScorer, command_for
+
+            runs = command_for(loaded, name)
+            self._command = CommandScorer(runs, loaded, command.device, self._scratch)
         if command.rehearse:
             self._dry_runners_of(loaded, task, rehearsed=True)
         self._opened, self._device = (loaded, task), command.device
@@ -205,6 +233,10 @@ class Worker:
     def _dry_runners_of(
         self, loaded: LoadedEnvironment, task: Task, rehearsed: bool = False
     ) -> tuple[dry_run.ForkedDryRuns, Scorer]:
+        if self._dry_runners is None and loaded.described is not None:
+            cls = loaded.environment_class
+            recorded = recorded_transitions(loaded.described.episodes, cls.all_variables())
+            self._dry_runners = self._forked(recorded, cls)
         if self._dry_runners is None:
             found = loaded.environment_class
             with environment_code(found, MAKING_SECONDS, "making the environment"):
@@ -216,10 +248,15 @@ class Worker:
                     dry_run.rehearse(environment, own, recorded)
             finally:
                 environment.close()
-            descriptors = self._channel.descriptors()
-            scorer = Scorer(found, self._scratch, descriptors)
-            self._dry_runners = dry_run.ForkedDryRuns(recorded, found, descriptors), scorer
+            self._dry_runners = self._forked(recorded, found)
         return self._dry_runners
+
+    def _forked(
+        self, recorded: Mapping[str, Tensor], cls: type[VecTask]
+    ) -> tuple[dry_run.ForkedDryRuns, Scorer]:
+        descriptors = self._channel.descriptors()
+        scorer = Scorer(cls, self._scratch, descriptors)
+        return dry_run.ForkedDryRuns(recorded, cls, descriptors), scorer
 
 
 # ── GPUs, for the driver, which imports no torch ──────────────────────────────────────────────────

@@ -1,0 +1,136 @@
+"""`command.yaml`: an environment whose simulator and trainer are a command of the user's own, and
+its tasks."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, FiniteFloat, JsonValue, ValidationError
+
+from eureka_agent.base_record import Record
+from eureka_agent.errors import EnvironmentLoadError, SettingsError, did_you_mean
+from eureka_agent.settings import MOST_ENV_STEPS, Amount, validation_fault
+from eureka_agent.settings_files import read_settings_file
+from eureka_agent.task import HUMAN_REWARD, SPARSE_REWARD, FitnessReduction
+
+COMMAND_FILE = "command.yaml"
+"""File of an environment's folder in place of `env.py`."""
+_SYSTEM = {Path("/"), Path("/usr"), Path("/usr/local")}
+_GIB = 1 << 30
+
+
+def _inside(path: str) -> str:
+    parts = PurePosixPath(path).parts
+    if not parts or parts[0] == "/" or ".." in parts:
+        raise ValueError("expected a path within the environment's folder")
+    return path
+
+
+InnerPath = Annotated[str, AfterValidator(_inside)]
+
+
+class TaskOfCommand(Record):
+    """One task in `command.yaml`."""
+
+    sentence: str = Field(min_length=3)
+    """The task in plain words."""
+    fitness: InnerPath
+    """Python file with `compute_fitness(<variables>)`, the metric of a step."""
+    fitness_doc: str
+    """An episode's fitness in words."""
+    fitness_unit: str = "1"
+    fitness_reduction: FitnessReduction = "sum"
+    success_fitness: FiniteFloat | None = None
+    human_reward: InnerPath = HUMAN_REWARD
+    sparse_reward: InnerPath = SPARSE_REWARD
+    env_steps: Amount = Field(200_000, gt=0, le=MOST_ENV_STEPS)
+    """Control steps of one training, summed over its environments."""
+    num_envs: Amount = Field(8, gt=0, le=1_000_000)
+    options: dict[str, JsonValue] = Field(default_factory=dict)
+    """Passed on to the command as they are."""
+
+
+class CommandFile(Record):
+    """What starts the command, what it needs, and its tasks."""
+
+    protocol: Literal[1] = 1
+    interpreter: str
+    """Program: a path, of which `~` and one from the folder are understood, or a name in PATH."""
+    script: InnerPath
+    """Its first argument, a file of the folder."""
+    tasks: Annotated[dict[str, TaskOfCommand], Field(min_length=1)]
+    """By name; the first is the default."""
+    slots: int = Field(1, gt=0, le=1000)
+    """Trainings side by side on this machine, each in a process of its own."""
+    cores: int = Field(1, gt=0, le=1000)
+    """CPU cores of a process."""
+    memory_gib: float = Field(4.0, gt=0, le=100_000)
+    """Memory of a process."""
+    readable: tuple[str, ...] = ()
+    """Further folders that it reads, such as models of robots and editable installs."""
+    variables: dict[str, str] = Field(default_factory=dict)
+    """Environment variables that it needs. There are no others but a few of the system's."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory of a process."""
+        return int(self.memory_gib * _GIB)
+
+
+def command_file_in(folder: Path) -> Path | None:
+    """The folder's `command.yaml`; None for an environment in Python."""
+    path = folder / COMMAND_FILE
+    return path if path.is_file() else None
+
+
+def read_command(folder: Path) -> CommandFile:
+    """Read the folder's `command.yaml`. Raises EnvironmentLoadError, which names the entry."""
+    path = folder / COMMAND_FILE
+    try:
+        return CommandFile.model_validate(read_settings_file(path))
+    except SettingsError as error:
+        raise EnvironmentLoadError(error.message, error.hint) from None
+    except ValidationError as error:
+        hint = "docs/your-own-simulator.md lists the entries"
+        first = error.errors()[0]
+        if first["type"] == "extra_forbidden":
+            known = TaskOfCommand if len(first["loc"]) > 1 else CommandFile
+            hint = did_you_mean(str(first["loc"][-1]), known.model_fields)
+        what = f"{str(path)!r} is wrong: {validation_fault(error)}"
+        raise EnvironmentLoadError(what, hint) from None
+
+
+def program(command: CommandFile, folder: Path) -> Path:
+    """Absolute path of the interpreter. Raises EnvironmentLoadError where there is none."""
+    named = Path(os.path.expanduser(command.interpreter))
+    if len(named.parts) == 1:
+        found = shutil.which(str(named))
+        path = None if found is None else Path(found)
+    else:
+        path = folder / named
+    if path is None or not os.access(path, os.X_OK) or path.is_dir():
+        raise EnvironmentLoadError(
+            f"the interpreter in {str(folder / COMMAND_FILE)!r} is {command.interpreter!r}, which"
+            " is no program on this machine",
+            "name the Python of the simulator's environment, such as ~/venvs/sim/bin/python",
+        )
+    return Path(os.path.abspath(path))
+
+
+def readable_folders(command: CommandFile, folder: Path) -> tuple[Path, ...]:
+    """Folders that the command reads beside its own: those of its interpreter, as it is named and
+    where its links lead, and those that the file lists. Raises EnvironmentLoadError."""
+    interpreter = program(command, folder)
+    homes = {interpreter.parent.parent, interpreter.resolve().parent.parent}
+    further = [folder / os.path.expanduser(each) for each in command.readable]
+    for path in further:
+        if not path.exists():
+            raise EnvironmentLoadError(
+                f"{str(folder / COMMAND_FILE)!r} lists {str(path)!r} as readable, and there is no"
+                " such path",
+                "correct the path",
+            )
+    return (*sorted(homes - _SYSTEM), *further)

@@ -1,0 +1,290 @@
+"""One job of a command environment: its folder, its process, and the events that it writes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import eureka_agent
+from eureka_agent.command_file import CommandFile, program
+from eureka_agent.errors import EnvironmentFaultError, EurekaError, signal_name, system_reason
+from eureka_agent.records import WrittenFitness
+from eureka_agent.simulation import command_events as events
+from eureka_agent.task import FitnessReduction
+from eureka_agent.text import plain_text
+
+KEPT_BYTES = 4000
+"""End of a command's output that is kept for its fault."""
+MOST_FILE_BYTES = 256 << 20
+FITNESS_FILE, HELPERS_FILE = "fitness.py", "reward_helpers.py"
+_HELPERS = Path(eureka_agent.__file__).parent / "training" / HELPERS_FILE
+"""Isaac Gym's helper functions, which rewards may call; it imports torch alone."""
+_EVENTS, _REQUESTS = "events.jsonl", "requests"
+_PART_BYTES = 1 << 20
+_POLL_SECONDS = 0.05
+_SHOWN_LINES = 12
+_PASSED_ON = (
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "MUJOCO_GL", "PYOPENGL_PLATFORM"),
+    *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "EUREKA_WORKER"),
+)
+"""Variables passed on to the command: an allow-list, so that no key is among them."""
+_WRITTEN = """
+
+import functools as _functools
+_compute_reward = compute_reward
+
+
+@_functools.wraps(_compute_reward)
+def compute_fitness(*arguments, **named):
+    return _compute_reward(*arguments, **named)[0]
+"""
+"""End of a fitness that a model wrote as a reward."""
+
+
+class CommandDiedError(EurekaError):
+    """A command that a signal ended; another try may end otherwise."""
+
+
+class TrainerFaultError(EurekaError):
+    """A command that failed by its own code, or by a library."""
+
+
+class RewardFaultError(EurekaError):
+    """A reward that failed in the simulator, told by the command."""
+
+    def __init__(self, message: str, hint: str = "", line: int | None = None) -> None:
+        super().__init__(message, hint)
+        self.line = line
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command environment, ready to be started."""
+
+    folder: Path
+    file: CommandFile
+    task: str
+    fitness: str
+    """Source of the fitness."""
+    reduction: FitnessReduction
+
+    @property
+    def options(self) -> Mapping[str, Any]:
+        """Options of the task."""
+        return self.file.tasks[self.task].options
+
+
+def fitness_source(written: WrittenFitness) -> str:
+    """A written fitness as a `fitness.py`."""
+    return written.source.rstrip() + _WRITTEN
+
+
+class CommandJob:
+    """A running job. Use it as a context: at its end nothing of it is left."""
+
+    def __init__(
+        self,
+        command: Command,
+        mode: str,
+        asked: Mapping[str, Any],
+        files: Mapping[str, bytes],
+        scratch: Path,
+    ) -> None:
+        """Start it. `asked`: further entries of `job.json`; `files`: contents by name. Raises
+        EnvironmentLoadError without the interpreter, TrainerFaultError where it does not start."""
+        self._command = command
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{mode}-", dir=scratch))
+        self._offset = 0
+        self._rest = b""
+        self._output = bytearray()
+        self._process: subprocess.Popen[bytes] | None = None
+        try:
+            self._write(mode, asked, files)
+            self._process = self._start()
+        except BaseException:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise
+
+    def _write(self, mode: str, asked: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
+        command = self._command
+        (self.folder / _REQUESTS).mkdir()
+        (self.folder / "home").mkdir()
+        job = {
+            "protocol": events.PROTOCOL,
+            "mode": mode,
+            "task": command.task,
+            "options": dict(command.options),
+            "fitness": {"file": FITNESS_FILE, "reduction": command.reduction},
+            **asked,
+        }
+        contents = {
+            FITNESS_FILE: command.fitness.encode(),
+            HELPERS_FILE: _HELPERS.read_bytes(),
+            **files,
+        }
+        for name, content in contents.items():
+            (self.folder / name).write_bytes(content)
+        (self.folder / "job.json").write_text(json.dumps(job, indent=1))
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        command, home = self._command, str(self.folder / "home")
+        threads = str(command.file.cores)
+        environment = {
+            **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            "HOME": home,
+            "TMPDIR": home,
+            "XDG_CACHE_HOME": home,
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+            **dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS"), threads),
+            **command.file.variables,
+        }
+        interpreter = program(command.file, command.folder)
+        try:
+            started = subprocess.Popen(
+                [interpreter, command.folder / command.file.script, self.folder],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=command.folder,
+                start_new_session=True,
+            )
+        except OSError as error:
+            what = f"cannot start {str(interpreter)!r}: {system_reason(error)}"
+            raise TrainerFaultError(what, "look at `interpreter` in command.yaml") from None
+        assert started.stdout is not None
+        os.set_blocking(started.stdout.fileno(), False)
+        return started
+
+    def __enter__(self) -> CommandJob:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Kill what runs of it, and delete its folder."""
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+            assert self._process.stdout is not None
+            self._process.stdout.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    # ── while it runs ─────────────────────────────────────────────────────────────────────────────
+
+    def request(self, name: str) -> None:
+        """Ask it for something on the way: `save`, `cancel-<id>`."""
+        (self.folder / _REQUESTS / name).touch()
+
+    def poll(self, wait_s: float = _POLL_SECONDS) -> tuple[list[events.CommandEvent], bool]:
+        """Events since the last call, after a short wait without any; True at the end of the
+        process. Raises ProtocolFaultError, and as `check_end` where the end is a failure."""
+        deadline = time.monotonic() + wait_s
+        while True:
+            ended = self._process is None or self._process.poll() is not None
+            self._read_output()
+            found = list(self._new_events())
+            if found or ended or time.monotonic() >= deadline:
+                return found, ended
+            time.sleep(min(_POLL_SECONDS, wait_s))
+
+    def run(self, limit_s: float) -> Iterator[events.CommandEvent]:
+        """Events to the end. Raises as `poll` and `check_end`, and TrainerFaultError after
+        `limit_s` without an event."""
+        heard = time.monotonic()
+        while True:
+            found, ended = self.poll()
+            for each in found:
+                if isinstance(each, events.FaultEvent):
+                    raise self.error_of(each)
+                yield each
+            if ended:
+                self.check_end()
+                return
+            if found:
+                heard = time.monotonic()
+            elif time.monotonic() - heard > limit_s:
+                what = f"the command gave no sign of life for {limit_s:g} s and was killed"
+                raise TrainerFaultError(f"{what}{self.last_words()}", "look where it waits")
+
+    def check_end(self) -> None:
+        """Raise CommandDiedError for an end by a signal, TrainerFaultError for a failure."""
+        assert self._process is not None
+        status = self._process.returncode
+        if status == 0:
+            return
+        if status < 0:
+            what = f"the command was ended by {signal_name(-status)}{self.last_words()}"
+            hint = "SIGKILL may mean a lack of memory: raise `memory_gib` in command.yaml"
+            raise CommandDiedError(what, hint)
+        what = f"the command ended with exit status {status}{self.last_words()}"
+        raise TrainerFaultError(what, "run the script by hand on a job folder (docs/protocol.md)")
+
+    def unfinished(self, missing: str) -> TrainerFaultError:
+        """The error for a process that ended well without its last event."""
+        what = f"the command ended with exit status 0, but without {missing}{self.last_words()}"
+        return TrainerFaultError(what, "docs/protocol.md says which events a mode ends with")
+
+    def error_of(self, fault: events.FaultEvent) -> EurekaError:
+        """The error for a fault that the command told."""
+        if fault.whose == "reward":
+            return RewardFaultError(fault.message, fault.hint, fault.line)
+        kind = EnvironmentFaultError if fault.whose == "environment" else TrainerFaultError
+        return kind(fault.message, fault.hint)
+
+    def last_words(self) -> str:
+        """The last lines of its output, after a line end; empty without output."""
+        self._read_output()
+        text = plain_text(bytes(self._output).decode(errors="replace")).strip()
+        return "\n" + "\n".join(text.splitlines()[-_SHOWN_LINES:]) if text else ""
+
+    def file(self, name: str) -> bytes:
+        """Content of a file that an event names. Raises ProtocolFaultError."""
+        path = self.folder / name
+        try:
+            if path.is_symlink() or path.stat().st_size > MOST_FILE_BYTES:
+                raise OSError(f"it is a link, or has more than {MOST_FILE_BYTES >> 20} MiB")
+            return path.read_bytes()
+        except OSError as error:
+            what = f"the command named the file {name!r}, which cannot be read: {error}"
+            raise events.ProtocolFaultError(what, "write it before the event") from None
+
+    def _new_events(self) -> Iterator[events.CommandEvent]:
+        path = self.folder / _EVENTS
+        if not path.is_file():
+            return
+        while True:
+            with path.open("rb") as file:
+                file.seek(self._offset)
+                part = file.read(_PART_BYTES)
+            self._offset += len(part)
+            if self._offset > events.MOST_EVENT_BYTES:
+                most = f"{events.MOST_EVENT_BYTES >> 30} GiB"
+                raise events.ProtocolFaultError(f"the command wrote more than {most} of events")
+            *lines, self._rest = (self._rest + part).split(b"\n")
+            if len(self._rest) > events.MOST_LINE_BYTES:
+                most = f"{events.MOST_LINE_BYTES >> 20} MiB"
+                raise events.ProtocolFaultError(f"the command wrote an event longer than {most}")
+            yield from (events.read_event(line) for line in lines if line.strip())
+            if len(part) < _PART_BYTES:
+                return
+
+    def _read_output(self) -> None:
+        """Keep the end of what it has printed, and throw the rest away."""
+        if self._process is None or self._process.stdout is None or self._process.stdout.closed:
+            return
+        with contextlib.suppress(BlockingIOError):
+            while part := os.read(self._process.stdout.fileno(), _PART_BYTES):
+                self._output += part
+                del self._output[:-KEPT_BYTES]

@@ -1,0 +1,316 @@
+"""Scores, measurements, dry runs and videos of a command environment, each by a job of its own that
+never gets a reward, but for dry runs."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from eureka_agent import records
+from eureka_agent.boundary.commands import DryRun, Evaluate, Film, Prepare
+from eureka_agent.boundary.events import DryRunDone, Evaluated, Filmed, PolicyScore
+from eureka_agent.records import EpisodeSummary, Evaluation, Finding, Measurements, UntrainedScore
+from eureka_agent.simulation import command_events as told
+from eureka_agent.simulation.command_environment import (
+    LIMIT_SECONDS,
+    CommandTask,
+    PlayedEpisode,
+    command_of,
+    played,
+)
+from eureka_agent.simulation.command_job import (
+    Command,
+    CommandJob,
+    RewardFaultError,
+    fitness_source,
+)
+from eureka_agent.simulation.loading import LoadedEnvironment
+from eureka_agent.simulation.pictures import Picture, Pictures, RenderingError
+from eureka_agent.task import Task
+from eureka_agent.training.evaluation import Trajectory, trajectories_bytes
+from eureka_agent.worker.channel import File
+from eureka_agent.worker.command_training import CommandPopulation, unwrapped
+from eureka_agent.worker.film import RATE, FilmScene, Sheet
+from eureka_agent.worker.film_job import FilmJob, Shown, watching
+
+_DRY_STEPS = 20
+_MOST_PICTURES = 300
+"""Pictures of an episode: 256 MiB hold twice as many of the largest size in use."""
+_ALWAYS_ZERO = ("actions", "terminated", "succeeded")
+
+
+def command_for(loaded: LoadedEnvironment, task_name: str) -> Command:
+    """The command of an opened environment, with a written fitness where there is one."""
+    cls = loaded.environment_class
+    assert issubclass(cls, CommandTask)
+    command = command_of(cls.folder, cls.command, task_name)
+    if loaded.written is None:
+        return command
+    written = loaded.written
+    source = fitness_source(written)
+    return Command(command.folder, command.file, task_name, source, written.reduction)
+
+
+def measured(episodes: Sequence[PlayedEpisode]) -> Measurements:
+    """Start states, and scores of zero and random actions, from a description's episodes."""
+    starts: dict[str, list[np.ndarray]] = {}
+    for each in episodes:
+        for name, value in each.start.items():
+            if name not in _ALWAYS_ZERO:
+                starts.setdefault(name, []).append(value)
+    return Measurements(
+        starts={name: _ranges(np.stack(values)) for name, values in starts.items()},
+        resets=len(episodes),
+        zero_actions=_untrained([each.told for each in episodes if each.told.by == "zero"]),
+        random_actions=_untrained([each.told for each in episodes if each.told.by == "random"]),
+    )
+
+
+def _ranges(values: np.ndarray) -> tuple[records.ColumnRange, ...]:
+    """Lowest, highest, and smallest magnitude of every column. Shape: (resets, …)."""
+    if values.ndim != 2 or values.shape[1] > records.MOST_COLUMNS:
+        values = values.reshape(-1, 1)
+    ends = values.min(axis=0), values.max(axis=0), np.abs(values).min(axis=0)
+    return tuple(zip(*(each.tolist() for each in ends), strict=True))
+
+
+def _untrained(episodes: Sequence[told.EpisodeEvent]) -> UntrainedScore | None:
+    if len(episodes) < 2:
+        return None
+    values = [each.fitness for each in episodes]
+    mean, std = statistics.fmean(values), statistics.stdev(values)
+    length = statistics.fmean(each.length for each in episodes)
+    return UntrainedScore(mean=mean, std=std, length=length, episodes=len(values))
+
+
+class CommandScorer:
+    """Jobs with policies of one command environment."""
+
+    def __init__(
+        self, command: Command, loaded: LoadedEnvironment, device: str, folder: Path
+    ) -> None:
+        """`folder`: holds the driver's files."""
+        self._command, self._loaded = command, loaded
+        self._device, self._folder = device, folder
+        self._variables = loaded.environment_class.all_variables()
+        self._num_envs = command.file.tasks[command.task].num_envs
+
+    def measured(self) -> Measurements:
+        """Measurements of the description."""
+        assert self._loaded.described is not None
+        return measured(self._loaded.described.episodes)
+
+    def population(self, command: Prepare) -> CommandPopulation:
+        """Trainings for later `Train` commands."""
+        told = self._loaded.described
+        assert told is not None
+        slots = min(command.slots, told.event.can.rewards)
+        rest = command, slots, self._device, self._folder
+        return CommandPopulation(self._command, *rest)
+
+    def film(self, command: Film, task: Task) -> list[File | Filmed]:
+        """Make a video. Raises RenderingError where the command makes no pictures."""
+        told = self._loaded.described
+        assert told is not None
+        if not told.event.can.film:
+            raise RenderingError("the command makes no pictures", "say --no-video")
+        return CommandFilm(command, self._loaded, task, self._folder, self).run()
+
+    def evaluate(self, command: Evaluate) -> list[File | Evaluated]:
+        """Score policies in one process: trajectories, then scores or faults."""
+        policies = {}
+        for place, file in enumerate(command.policies):
+            record = "extremes" if file.trajectories is not None else []
+            asked = {"seed": file.seed, "episodes": file.episodes, "record": record}
+            policies[str(place)] = (self._folder / file.policy, asked)
+        episodes = self.play(policies)
+        files: list[File | Evaluated] = []
+        scores = []
+        for place, file in enumerate(command.policies):
+            own = episodes[str(place)]
+            scores.append(PolicyScore(evaluation=evaluation_of(own, file.seed)))
+            recorded = sorted((it for it in own if it.values), key=lambda it: it.told.fitness)
+            if file.trajectories is not None and recorded:
+                named = {"worst": recorded[0], "best": recorded[-1]}
+                found = {name: trajectory(each) for name, each in named.items()}
+                files.append(File(file.trajectories, trajectories_bytes(found)))
+        return [*files, Evaluated(job=command.job, scores=tuple(scores))]
+
+    def play(
+        self, policies: Mapping[str, tuple[Path, Mapping[str, Any]]]
+    ) -> dict[str, list[PlayedEpisode]]:
+        """Episodes of policies, by their ids, in the order of their numbers. Raises EurekaError
+        where one has not all of its episodes."""
+        found: dict[str, list[PlayedEpisode]] = {name: [] for name in policies}
+        done = set()
+        with self._job("evaluate", policies, {}) as job:
+            for event in job.run(LIMIT_SECONDS):
+                if isinstance(event, told.EpisodeEvent) and event.by in found:
+                    found[event.by].append(played(event, self._variables))
+                elif isinstance(event, told.EvaluatedEvent):
+                    done.add(event.policy)
+            for name, (_, asked) in policies.items():
+                found[name].sort(key=lambda each: each.told.number)
+                numbers = [each.told.number for each in found[name]]
+                if name not in done or numbers != list(range(asked["episodes"])):
+                    raise job.unfinished(f"all {asked['episodes']} episodes of a policy")
+        return found
+
+    def pictures(
+        self, policies: Mapping[str, tuple[Path, Mapping[str, Any]]], asked: Mapping[str, Any]
+    ) -> dict[tuple[str, int], np.ndarray]:
+        """Pictures by policy and number of the episode. Shape: (pictures, height, width, 3)."""
+        width, height = asked["size"]
+        found = {}
+        with self._job("film", policies, asked) as job:
+            for event in job.run(LIMIT_SECONDS):
+                if isinstance(event, told.FilmedEvent):
+                    content = np.frombuffer(job.file(event.pictures), np.uint8)
+                    if not len(content) or len(content) % (width * height * 3):
+                        what = f"{len(content)} bytes are no pictures of {width}×{height} pixels"
+                        raise told.ProtocolFaultError(what, "write RGB, 8 bits a channel")
+                    found[event.policy, event.number] = content.reshape(-1, height, width, 3)
+        return found
+
+    def _job(
+        self,
+        mode: str,
+        policies: Mapping[str, tuple[Path, Mapping[str, Any]]],
+        asked: Mapping[str, Any],
+    ) -> CommandJob:
+        files = {f"policy-{name}": unwrapped(path) for name, (path, _) in policies.items()}
+        listed = [
+            {"id": name, "policy": f"policy-{name}", **each} for name, (_, each) in policies.items()
+        ]
+        job = {"device": self._device, "num_envs": self._num_envs, "policies": listed, **asked}
+        return CommandJob(self._command, mode, job, files, self._folder)
+
+    def dry_run(self, command: DryRun, done: DryRunDone) -> DryRunDone:
+        """The findings of a dry run on recorded states (`done`); where it found no error, also
+        those of steps in the simulator itself."""
+        described = self._loaded.described
+        can = described is not None and described.event.can.dry_run
+        if not can or any(each.severity == "error" for each in done.findings):
+            return done
+        training = {"id": "0", "reward": "reward-0.py", "seed": 0, "state": None, "rungs": []}
+        job = {
+            "device": "cpu",
+            "num_envs": self._num_envs,
+            "most_steps": _DRY_STEPS,
+            "trainings": [training],
+        }
+        files = {"reward-0.py": command.reward.source.encode()}
+        with CommandJob(self._command, "dry_run", job, files, self._folder) as running:
+            try:
+                if not any(isinstance(each, told.RanEvent) for each in running.run(LIMIT_SECONDS)):
+                    raise running.unfinished("`ran`")
+            except RewardFaultError as error:
+                words = {"message": error.message, "line": error.line, "hint": error.hint}
+                found = Finding(code="D301", severity="error", **words)
+                return done.model_copy(update={"findings": (*done.findings, found)})
+        return done
+
+
+def evaluation_of(episodes: Sequence[PlayedEpisode], seed: int) -> Evaluation:
+    """Scores of a policy's episodes."""
+    summaries = (
+        EpisodeSummary(
+            fitness=each.told.fitness, length=each.told.length, ended_by=each.told.ended_by
+        )
+        for each in episodes
+    )
+    return Evaluation(episodes=tuple(summaries), seed=seed)
+
+
+def trajectory(episode: PlayedEpisode) -> Trajectory:
+    """The episode's arrays, as `training.evaluation` has them."""
+    steps = episode.told.fitness_steps
+    length = episode.told.length
+    fitness = np.zeros(length) if steps is None or len(steps) != length else np.asarray(steps)
+    return {**episode.values, "fitness": fitness.astype(np.float32)}
+
+
+# ── videos ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CommandFilm(FilmJob):
+    """A video whose episodes and pictures come from the command."""
+
+    def __init__(
+        self,
+        command: Film,
+        loaded: LoadedEnvironment,
+        task: Task,
+        folder: Path,
+        scorer: CommandScorer,
+    ) -> None:
+        self._command = command
+        self._loaded = loaded
+        self._class = loaded.environment_class
+        self._task = task
+        self._folder = folder
+        self._numbers = {}
+        self._requests = []
+        self._scorer = scorer
+        self._taken: dict[int, np.ndarray] = {}
+        """Pictures by `_row`."""
+        self._every = 1
+        """Control steps between two pictures."""
+
+    def _policies(self, record: list[int] | str) -> dict[str, tuple[Path, dict[str, Any]]]:
+        asked = {"seed": self._command.seed, "episodes": self._command.episodes, "record": record}
+        files = (self._folder / each.policy for each in self._command.policies)
+        return {str(place): (file, asked) for place, file in enumerate(files)}
+
+    def _play(self) -> list[list[Shown]]:
+        """Choose the episodes by their scores, then have them played once more with pictures."""
+        scores = self._scorer.play(self._policies([]))
+        self._pick(torch.tensor([each.told.fitness for each in scores["0"]]))
+        numbers = sorted(set(self._numbers.values()))
+        again = self._scorer.play(self._policies(numbers))
+        longest = max(it[n].told.length for it in again.values() for n in numbers)
+        shown = min(longest, math.ceil(self._command.seconds / self._class.control_dt))
+        length = longest if self._command.sheet else shown
+        steps = max(1.0 / (RATE * self._class.control_dt), length / _MOST_PICTURES)
+        self._every = max(1, round(steps))
+        asked = {"size": list(self._command.size), "every": self._every, "most_steps": length}
+        taken = self._scorer.pictures(self._policies(numbers), asked)
+        self._taken = {self._row(int(it), number): each for (it, number), each in taken.items()}
+        return [
+            [
+                Shown(
+                    int(policy),
+                    name,
+                    number,
+                    evaluation_of([episodes[number]], 0).episodes[0],
+                    trajectory(episodes[number]),
+                )
+                for name, number in self._numbers.items()
+            ]
+            for policy, episodes in again.items()
+        ]
+
+    def _row(self, policy: int, number: int) -> int:
+        return policy * self._command.episodes + number
+
+    def _shoot_scene(
+        self, scene: FilmScene, add: Callable[[Picture], None], sheet: Sheet | None
+    ) -> None:
+        step = 0
+
+        def picture(row: int) -> Picture:
+            found = self._taken.get(row)
+            if found is None:
+                raise RenderingError("the command filmed another episode", "docs/protocol.md")
+            taken: Picture = found[min(step // self._every, len(found) - 1)]
+            return taken
+
+        watch = watching(scene, Pictures(picture), add, sheet)
+        while watch(step):
+            step += 1
