@@ -307,6 +307,8 @@ class TaskDescription(Record):
         """The environment, without a written fitness, in the keys of what runs share. Where it has
         no files, a worker told the fingerprint, which counts for its own reference alone."""
         found = self.fingerprint.partition("+")[0]
+        if self.command is not None:
+            found += f" {sorted(self.command.versions.items())}"
         return f"{found} {self.environment}" if ":" in self.environment else found
 
     def public_variables(self) -> tuple[VariableSpec, ...]:

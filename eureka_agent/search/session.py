@@ -15,7 +15,7 @@ from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.invocation import resume_command
 from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer, RunStarted
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
-from eureka_agent.records import RunStatus
+from eureka_agent.records import CommandFacts, RunStatus
 from eureka_agent.report.ledger import Ledger
 from eureka_agent.search.advisers import designer_name, notes_on
 from eureka_agent.search.assembly import run_assembled
@@ -168,11 +168,29 @@ def _opening_notices(
         opening.append(Notice(text=began.card_text, stays=True))
     workers = plan_capacity(run.settings, ready.hardware.places).workers
     opening.append(Notice(text=ready.hardware.sentence(workers)))
+    if run.description.command is not None:
+        opening.append(_walls_of_command(run.description.command, ready.wall.name))
     if ready.given is None and run.settings.iterations:
         opening += notes_on(ready.models)
         if not resumed:
             opening += notices(run.sentence, run.description, offline=ready.models is None)
     return opening
+
+
+def _walls_of_command(command: CommandFacts, wall: str) -> Notice:
+    """What stands around a command's rewards, before any is trained."""
+    packages = ", ".join(f"{name} {version}" for name, version in command.versions.items())
+    text = (
+        f"trainings are the command's own{f' ({packages})' if packages else ''}: a reward shares a"
+        " process with simulator and trainer, where it could falsify this training's curve; scores"
+        " come from processes that never load one"
+    )
+    if wall == "process":
+        text += (
+            "; behind the wall `process` nothing keeps that process from your files, the network"
+            " and other processes but the critic's list of allowed names"
+        )
+    return Notice(text=text, level="warning" if wall == "process" else "info", stays=True)
 
 
 def moved_devices(run: Run, before: str, kind: str) -> list[Notice]:

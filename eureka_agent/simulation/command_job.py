@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -38,6 +39,8 @@ _PASSED_ON = (
     *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "EUREKA_WORKER"),
 )
 """Variables passed on to the command: an allow-list, so that no key is among them."""
+_REWARD_LINE = re.compile(r'^ *File "[^"]*reward-\d+\.py", line (\d{1,6})', re.MULTILINE)
+"""Frame of a reward in a traceback of Python."""
 _WRITTEN = """
 
 import functools as _functools
@@ -65,6 +68,9 @@ class RewardFaultError(EurekaError):
     def __init__(self, message: str, hint: str = "", line: int | None = None) -> None:
         super().__init__(message, hint)
         self.line = line
+
+    def __str__(self) -> str:
+        return self.message if self.line is None else f"line {self.line}: {self.message}"
 
 
 @dataclass(frozen=True)
@@ -228,7 +234,10 @@ class CommandJob:
             what = f"the command was ended by {signal_name(-status)}{self.last_words()}"
             hint = "SIGKILL may mean a lack of memory: raise `memory_gib` in command.yaml"
             raise CommandDiedError(what, hint)
-        what = f"the command ended with exit status {status}{self.last_words()}"
+        words = self.last_words()
+        if lines := _REWARD_LINE.findall(words):  # its script lets a reward's exception through
+            raise RewardFaultError(words.splitlines()[-1], line=int(lines[-1]))
+        what = f"the command ended with exit status {status}{words}"
         raise TrainerFaultError(what, "run the script by hand on a job folder (docs/protocol.md)")
 
     def unfinished(self, missing: str) -> TrainerFaultError:

@@ -22,6 +22,7 @@ from eureka_agent.simulation.command_job import (
     Command,
     CommandDiedError,
     CommandJob,
+    RewardFaultError,
     TrainerFaultError,
 )
 from eureka_agent.worker.channel import File
@@ -145,9 +146,8 @@ class CommandPopulation:
             self._end()
             raise
         except EurekaError as error:
-            failed = [
-                self._failure(each, "fault", error.message) for each in self._running.values()
-            ]
+            code = "raised" if isinstance(error, RewardFaultError) else "fault"
+            failed = [self._failure(each, code, str(error)) for each in self._running.values()]
             self._running.clear()
             self._end()
             return list(failed)
@@ -199,8 +199,8 @@ class CommandPopulation:
         match event:
             case told.FaultEvent():
                 del self._running[event.training or ""]
-                place = "" if event.line is None else f"line {event.line}: "
-                return [self._failure(training, "raised", f"{place}{event.message}")]
+                error = RewardFaultError(event.message, line=event.line)
+                return [self._failure(training, "raised", str(error))]
             case told.CurveEvent():
                 return self._progress(training, event)
             case told.RungEvent():

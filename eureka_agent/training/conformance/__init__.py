@@ -15,6 +15,7 @@ from eureka_agent.simulation import user_modules
 from eureka_agent.simulation.class_checks import remarks_on
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.training.conformance import checks, rows, training
+from eureka_agent.training.conformance.command_checks import CommandChecks
 from eureka_agent.training.environment_faults import place_of_error
 
 LIMIT_SECONDS = 60.0
@@ -120,6 +121,9 @@ class _Checking:
         known = set[str]()
         for name in self._loaded.tasks if task is None else (task,):
             subject = checks.Subject(self._loaded, self._loaded.tasks[name], name)
+            if self._loaded.described is not None:
+                yield from self._run(CommandChecks(self._limit_s).all(), subject)
+                continue
             if repr(subject.task.options) not in known:  # others make another environment
                 yield from self._run(((_MADE, checks.made),), subject)
                 if (name, _MADE) in self._broken:
