@@ -34,6 +34,8 @@ _EVENTS, _REQUESTS = "events.jsonl", "requests"
 _PART_BYTES = 1 << 20
 _POLL_SECONDS = 0.05
 _SHOWN_LINES = 12
+_BOUNDS_HINT = "tell curves more seldom, or the values of fewer episodes"
+_PORT = re.compile(r"address already in use|EADDRINUSE", re.IGNORECASE)
 _PASSED_ON = (
     *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "MUJOCO_GL", "PYOPENGL_PLATFORM"),
     *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "EUREKA_WORKER"),
@@ -238,7 +240,10 @@ class CommandJob:
         if lines := _REWARD_LINE.findall(words):  # its script lets a reward's exception through
             raise RewardFaultError(words.splitlines()[-1], line=int(lines[-1]))
         what = f"the command ended with exit status {status}{words}"
-        raise TrainerFaultError(what, "run the script by hand on a job folder (docs/protocol.md)")
+        hint = "run the script by hand on a job folder (docs/protocol.md)"
+        if _PORT.search(words):
+            hint = "take a free port (0) in the script, or train one at a time: `slots: 1`"
+        raise TrainerFaultError(what, hint)
 
     def unfinished(self, missing: str) -> TrainerFaultError:
         """The error for a process that ended well without its last event."""
@@ -280,11 +285,13 @@ class CommandJob:
             self._offset += len(part)
             if self._offset > events.MOST_EVENT_BYTES:
                 most = f"{events.MOST_EVENT_BYTES >> 30} GiB"
-                raise events.ProtocolFaultError(f"the command wrote more than {most} of events")
+                what = f"the command wrote more than {most} of events"
+                raise events.ProtocolFaultError(what, _BOUNDS_HINT)
             *lines, self._rest = (self._rest + part).split(b"\n")
             if len(self._rest) > events.MOST_LINE_BYTES:
                 most = f"{events.MOST_LINE_BYTES >> 20} MiB"
-                raise events.ProtocolFaultError(f"the command wrote an event longer than {most}")
+                what = f"the command wrote an event longer than {most}"
+                raise events.ProtocolFaultError(what, _BOUNDS_HINT)
             yield from (events.read_event(line) for line in lines if line.strip())
             if len(part) < _PART_BYTES:
                 return

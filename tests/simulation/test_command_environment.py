@@ -1,0 +1,148 @@
+"""A command environment from `command.yaml` and its own description, and all that may be wrong."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from command_folders import write_point
+
+from eureka_agent.command_file import CommandFile, read_command, readable_folders
+from eureka_agent.environment_files import fingerprints
+from eureka_agent.errors import EnvironmentLoadError, EurekaError
+from eureka_agent.simulation import command_environment, command_job
+from eureka_agent.simulation.command_environment import (
+    Described,
+    describe_command,
+    recorded_transitions,
+)
+from eureka_agent.simulation.loading import describe, load_environment
+from eureka_agent.task import Variable
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> Described:
+    return describe_command(write_point(tmp_path_factory.mktemp("envs") / "point"), None, "")
+
+
+def test_a_command_describes_its_variables_and_its_task(tmp_path: Path) -> None:
+    folder = write_point(tmp_path / "point")
+    loaded = load_environment(str(folder))
+    told = describe(loaded)
+    own = ["position", "velocity", "to_target", "distance"]
+    assert [each.name for each in told.variables] == ["actions", "terminated", *own]
+    assert (told.control_dt, told.max_episode_length, told.env_steps) == (0.1, 50, 2000)
+    assert told.fitness_variables == ("distance",)
+    assert told.command is not None
+    assert told.command.slots == 2
+    assert told.command.versions == {"numpy": np.__version__}
+    # the driver works the fingerprint out without the command
+    assert fingerprints(folder, "reach")[0] == told.fingerprint
+
+
+def test_previous_values_of_a_description_begin_with_the_start_state(described: Described) -> None:
+    episode = described.episodes[-1]
+    values = recorded_transitions([episode], (_variable(described, "position"),))
+    position = torch.from_numpy(episode.values["position"])
+    assert values["previous_position"][0] == float(episode.start["position"])
+    assert torch.equal(values["previous_position"][1:], position[:-1])
+
+
+def test_a_known_description_starts_no_command(described: Described, tmp_path: Path) -> None:
+    folder = write_point(tmp_path / "point", fault="status")
+    known = describe_command(folder, None, described.event.model_dump_json())
+    assert known.event == described.event
+
+
+def _variable(described: Described, name: str) -> Variable:
+    folder = Path("point")
+    command = CommandFile.model_construct()
+    cls = command_environment.command_class(folder, command, described.event)
+    return next(each for each in cls.all_variables() if each.name == name)
+
+
+# ── what may be wrong ─────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("signal", r"the command was ended by SIGKILL.*\nthe point begins to move"),
+        ("status", r"exit status 1\n(?s:.*)no license for this simulator"),
+        ("port", r"(?s)Address already in use"),
+        ("flood", "an event longer than 16 MiB"),
+        ("no event", r"a line that is no event: .*'hello'"),
+        ("names", "'described.variables.0.name' is"),
+        ("protocol", "speaks protocol 2, expected 1"),
+        ("shape", r"'distance' has the shape \(50, 2\), expected .* \(50,\)"),
+        ("nan", "a line that is no event: it holds NaN"),
+    ],
+)
+def test_a_description_that_fails_says_why(tmp_path: Path, fault: str, said: str) -> None:
+    with pytest.raises(EurekaError, match=said) as caught:
+        load_environment(str(write_point(tmp_path / "point", fault)))
+    assert ("`slots: 1`" in caught.value.hint) == (fault == "port")
+    assert caught.value.hint
+
+
+def test_a_command_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_environment, "LIMIT_SECONDS", 0.5)
+    with pytest.raises(EnvironmentLoadError, match=r"no sign of life for 0.5 s and was killed"):
+        load_environment(str(write_point(tmp_path / "point", "hang")))
+
+
+@pytest.mark.parametrize("fault", ["child", "prints"])
+def test_what_a_command_leaves_or_prints_does_not_matter(tmp_path: Path, fault: str) -> None:
+    folder = write_point(tmp_path / "point", fault)
+    assert len(describe_command(folder, None, "").episodes) == 16
+    assert b"time.sleep(3600)" not in b"".join(_command_lines())
+
+
+def _command_lines() -> Iterator[bytes]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):  # it has just ended
+            yield path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"interpreter": "no/such/python"}, "'no/such/python', which is no program"),
+        ({"interpeter": "python"}, "'interpeter' is none of its names"),
+        ({"tasks": {}}, "'tasks' is"),
+        ({"readable": ["no/such/folder"]}, "as readable, and there is no such path"),
+        ({"script": "../train.py"}, "within the environment's folder"),
+        ({"protocol": 2}, "'protocol' is 2"),
+    ],
+)
+def test_a_wrong_command_file_is_told_by_its_entry(
+    tmp_path: Path, changes: dict[str, object], said: str
+) -> None:
+    folder = write_point(tmp_path / "point", **changes)
+    with pytest.raises(EnvironmentLoadError, match=said):
+        readable_folders(read_command(folder), folder)
+
+
+def test_a_command_gets_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    folder = write_point(tmp_path / "point")
+    script = folder / "train.py"
+    script.write_text("import os, sys\nsys.exit(' '.join(os.environ.values()))\n")
+    with pytest.raises(EnvironmentLoadError) as caught:
+        load_environment(str(folder))
+    assert "sk-secret" not in str(caught.value.message)
+
+
+def test_a_file_that_an_event_names_may_not_be_a_link(tmp_path: Path) -> None:
+    folder = write_point(tmp_path / "point")
+    command = command_environment.command_of(folder, read_command(folder), "reach")
+    with command_job.CommandJob(command, "evaluate", {"policies": []}, {}, tmp_path) as job:
+        (job.folder / "policy").symlink_to("/etc/hostname")
+        with pytest.raises(EurekaError, match="it is a link"):
+            job.file("policy")
+        place = job.folder
+    assert not place.exists()
