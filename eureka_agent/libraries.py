@@ -1,14 +1,8 @@
-"""PPO library that a reward is proved with, and robot packages that need another MuJoCo."""
+"""Robot packages that need another MuJoCo."""
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal, get_args
-
-LibraryName = Literal["sb3"]
-LIBRARIES: tuple[LibraryName, ...] = get_args(LibraryName)
-PACKAGES = {"sb3": ("stable_baselines3", "stable-baselines3")}
-"""Module and distribution of each."""
 
 BROKEN_BY_MUJOCO_4 = {
     "dm_control": ("1.0.50", "3.17"),

@@ -38,6 +38,9 @@ def function(file: str, name: str) -> Callable[..., Any]:
 
 def called(chosen: Callable[..., Any], values: Values) -> Any:
     names = inspect.signature(chosen).parameters
+    if unknown := [name for name in names if name not in values]:
+        tell("fault", whose="reward", message=f"there is no variable {unknown[0]!r}", training="0")
+        sys.exit(1)
     return chosen(**{name: torch.as_tensor(values[name], dtype=torch.float32) for name in names})
 
 

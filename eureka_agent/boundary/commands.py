@@ -13,7 +13,6 @@ from eureka_agent.boundary.bounds import (
     FileHeader,
     PicturePixels,
 )
-from eureka_agent.libraries import LibraryName
 from eureka_agent.records import ParameterRanges, ParameterStage, Record, WrittenFitness
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import TrainingSettings
@@ -180,18 +179,6 @@ class Film(Record):
     """Send the shown episodes' variables as an npz file, too."""
 
 
-class Prove(Record):
-    """Train a reward by another library's PPO. Answered by `Proved`, after its policy. Never sent
-    to a worker that evaluates."""
-
-    type: Literal["prove"] = "prove"
-    job: str = Field(pattern=f"^{FILE_NAME_PATTERN}$")
-    library: LibraryName
-    reward: RewardSpecification
-    seed: int
-    settings: TrainingSettings
-
-
 class MeasureTask(Record):
     """Measure start states and the scores of zero and random actions. Answered by `Measured`. Never
     sent to a worker that trains."""
@@ -220,7 +207,6 @@ Command = Annotated[
     | Save
     | Evaluate
     | Film
-    | Prove
     | MeasureTask
     | Shutdown,
     Field(discriminator="type"),

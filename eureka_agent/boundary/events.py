@@ -195,19 +195,6 @@ class Filmed(Record):
     episodes: tuple[ShownEpisode, ...] = Field(max_length=MOST_FILMED**2)
 
 
-class Proved(Record):
-    """A training by another library."""
-
-    type: Literal["proved"] = "proved"
-    job: Reference
-    policy: Reference
-    """Safetensors file, which was sent before."""
-    seconds: FiniteFloat
-    """Wall time of the training, without its set-up."""
-    library: ShortText
-    """Its name and version: `stable-baselines3 2.9.2`."""
-
-
 class TaskMeasured(Record):
     type: Literal["measured"] = "measured"
     job: Reference
@@ -243,7 +230,6 @@ Event = Annotated[
     | TrainingFailed
     | Evaluated
     | Filmed
-    | Proved
     | TaskMeasured
     | Fault,
     Field(discriminator="type"),

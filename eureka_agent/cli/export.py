@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from eureka_agent.cli import completing
-from eureka_agent.cli.command import FILE, Command, NamedChoice, Number
+from eureka_agent.cli.command import FILE, Command, Number
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
-from eureka_agent.libraries import LIBRARIES, LibraryName
 from eureka_agent.settings import MOST_ENV_STEPS
 
 if TYPE_CHECKING:
@@ -61,38 +60,39 @@ def export(run: str, attempt: str | None, out: Path | None, output_format: str) 
 @click.argument("attempt", required=False, shell_complete=completing.attempts)
 @click.option(
     "--with",
-    "library",
-    type=NamedChoice(LIBRARIES),
-    default="sb3",
-    show_default=True,
-    help="Library.",
+    "folder",
+    required=True,
+    metavar="FOLDER",
+    help="A command environment (docs/your-own-simulator.md) with variables of the same names.",
 )
+@click.option("--task", help="Its task; default: its first one.")
 @click.option(
     "--seeds", type=Number(int, 1, 100), default=3, show_default=True, help="Trainings of each."
 )
 @click.option(
-    "--env-steps", type=Number(int, 1, MOST_ENV_STEPS), help="Of a training; default: the run's."
+    "--env-steps", type=Number(int, 1, MOST_ENV_STEPS), help="Of a training; default: the task's."
 )
 @TRUST
 @FORMAT
 def prove(
     run: str,
     attempt: str | None,
-    library: LibraryName,
+    folder: str,
+    task: str | None,
     seeds: int,
     env_steps: int | None,
     trust: bool,
     output_format: str,
 ) -> None:
-    """Train the best reward of RUN, or one ATTEMPT's, and the human and the sparse reward by
-    another library's PPO, with its own settings.
+    """Train the best reward of RUN, or one ATTEMPT's, and the human and the sparse reward by a
+    command: another trainer, another simulator.
 
-    It trains in processes behind the run's wall, from the files that an export would write. The
-    policies are scored as in a search. The same command goes on after a stop.
+    The policies are scored there as well, by its task's fitness. The same command goes on after a
+    stop.
 
     \b
-    eureka prove latest
-    eureka prove latest --with sb3 --seeds 5
+    eureka prove latest --with path/to/my_simulator
+    eureka prove latest --with path/to/my_simulator --seeds 5
     """
     import asyncio
 
@@ -103,10 +103,10 @@ def prove(
         proof_json,
         proof_rows,
         proof_sentence,
-        proof_settings,
         rewards_to_prove,
     )
     from eureka_agent.export.proof import prove as prove_rewards
+    from eureka_agent.fleet.jobs import Problem
     from eureka_agent.search.scoring import score_table
 
     def tell(training: ProofTraining) -> None:
@@ -117,19 +117,25 @@ def prove(
     with reading(run) as opened:
         trust_to_film(opened, trust)
         rewards = rewards_to_prove(opened, attempt)
-        settings = proof_settings(opened, env_steps)
-        proof = asyncio.run(prove_rewards(opened, library, rewards, seeds, settings, tell))
+        problem = Problem(folder, task)
+        proof = asyncio.run(prove_rewards(opened, problem, rewards, seeds, env_steps, tell))
         proved = [proof.score(name) for name in rewards]
         own = {score.name: score for score in score_table(opened.archive.trainings())}
         unit = opened.description.fitness_unit
     if output_format == "json":
-        facts = {"run": opened.name, "library": proof.library, "version": proof.version}
-        print_json({**facts, "env_steps": settings.env_steps, **proof_json(proved, own)})
+        facts: dict[str, object] = {
+            "run": opened.name,
+            "command": proof.command,
+            "versions": proof.versions,
+        }
+        facts["env_steps"] = proof.settings.env_steps
+        print_json({**facts, **proof_json(proved, own)})
         return
-    titles = ("reward", f"by {proof.version}", "by this trainer")
+    titles = ("reward", f"by {proof.command}", "by this trainer")
     rows = [titles, *proof_rows(proved, own, "" if unit in ("", "1") else f" {unit}")]
     widths = [max(len(row[place]) for row in rows) for place in range(2)]
     for name, theirs, ours in rows:
         say(f"{name:<{widths[0]}}  {theirs:<{widths[1]}}  {ours}".rstrip())
-    say(f"\n{proof_sentence(proved, own, proof.library)}")
-    say(f"{settings.env_steps:,} env steps a training; all of it is in {opened.folder / PROOF}")
+    say(f"\n{proof_sentence(proved, own, proof.command)}")
+    steps = f"{proof.settings.env_steps:,} env steps a training"
+    say(f"{steps}; all of it is in {opened.folder / PROOF}")

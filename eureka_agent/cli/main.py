@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "evaluate": ("train", "Score a run's policy on fresh episodes."),
     "video": ("video", "Make a video of what a run has trained."),
     "export": ("export", "Write a run's reward and policy as files to take away."),
-    "prove": ("export", "Train a run's rewards by another library's PPO."),
+    "prove": ("export", "Train a run's rewards by another trainer and simulator."),
     "runs": ("runs", "List the runs and their sizes, and free space."),
     "show": ("runs", "Show a run, or one of its attempts."),
     "ui": ("runs", "Show the runs in a browser."),

@@ -19,7 +19,7 @@ from eureka_agent.invocation import command
 if TYPE_CHECKING:
     from eureka_agent.cards import Card
 
-KINDS = ("torch", "mujoco", "gymnasium")
+KINDS = ("torch", "mujoco", "gymnasium", "command")
 
 
 def new_environment(folder: Path, kind: str | None, output_format: str) -> None:
@@ -37,11 +37,11 @@ def new_environment(folder: Path, kind: str | None, output_format: str) -> None:
         say(f"  {path}")
     # a bare name would be a built-in environment
     place = shlex.quote(str(folder) if "/" in str(folder) else f"./{folder}")
-    say(
-        "It works as it is; lines to change are marked CHANGE. Then:\n"
-        f"  {command(f'envs --check {place}')}\n"
-        f"  {command(f'search --env {place}')}"
-    )
+    begin = "It works as it is; lines to change are marked CHANGE. Then:\n"
+    if kind == "command":
+        begin = "Name your simulator's Python in command.yaml; lines to change are marked CHANGE."
+        begin += " Then:\n"
+    say(begin + f"  {command(f'envs --check {place}')}\n  {command(f'search --env {place}')}")
 
 
 def measure_tasks(

@@ -1,12 +1,12 @@
-"""A run's winner and baselines, trained by another library's PPO: is a reward good, or only good
-for this trainer?"""
+"""A run's winner and baselines, trained by a command: is a reward good, or only good for this
+trainer and this simulator?"""
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +16,28 @@ from eureka_agent import wording
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, read_plain
-from eureka_agent.boundary.commands import Prove
-from eureka_agent.boundary.events import Proved
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError, SettingsError
-from eureka_agent.export.reward_source import needed_helpers, standalone_source
+from eureka_agent.fleet.devices import choose_hardware
+from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
-from eureka_agent.fleet.jobs import Problem
-from eureka_agent.fleet.warm_worker import WarmWorker
-from eureka_agent.invocation import install_extra, show_command
-from eureka_agent.libraries import PACKAGES, LibraryName
-from eureka_agent.records import Record, Score
+from eureka_agent.fleet.fleet import Fleet, Trainings
+from eureka_agent.fleet.jobs import Population, Problem
+from eureka_agent.invocation import show_command
+from eureka_agent.records import Record, Score, TaskDescription
 from eureka_agent.report.as_json import score_to_json
 from eureka_agent.report.comparison import FEWEST_SEEDS, compare_scores, known_fitness
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.choose import choose_wall
-from eureka_agent.sandbox.cores import usable_cores
-from eureka_agent.sandbox.inbox import check_policy
-from eureka_agent.sandbox.wall import shared_limits
 from eureka_agent.search.scoring import score_of_seeds
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.summary import best_attempt
 from eureka_agent.settings import TrainingSettings
 
 PROOF = "proof"
-_SLOWER = 20.0
-"""Times a training may take what it took here, beside the run's own limit."""
 
 
 class ProofTraining(Record):
-    """One training by the library."""
+    """One training by the command."""
 
     name: str
     """`"human"`, `"sparse"` or an attempt id."""
@@ -56,11 +49,15 @@ class ProofTraining(Record):
 
 
 class Proof(Record):
-    """Trainings of a run's rewards by another library."""
+    """Trainings of a run's rewards by a command environment."""
 
-    library: LibraryName
-    version: str = ""
-    """Its name and version; empty before the first training."""
+    command: str
+    """Name of its folder."""
+    task: str
+    fingerprint: str
+    """Of its files."""
+    versions: dict[str, str]
+    """Of its packages."""
     settings: TrainingSettings
     episodes: int
     trainings: tuple[ProofTraining, ...] = ()
@@ -82,142 +79,129 @@ def rewards_to_prove(run: Run, attempt: str | None) -> dict[str, RewardSpecifica
     return {chosen.id: chosen.proposal.reward, **run.description.baselines}
 
 
-def proof_settings(run: Run, env_steps: int | None) -> TrainingSettings:
-    values = {name: getattr(run.settings, name) for name in TrainingSettings.model_fields}
-    changed = {} if env_steps is None else {"env_steps": env_steps}
-    return TrainingSettings.model_validate({**values, **changed})
-
-
-def read_proof(run: Run, library: LibraryName) -> Proof | None:
-    """The stored proof; None where there is none."""
-    path = inside(run.folder, PROOF, f"{library}.json")
+def _stored(path: Path) -> Proof | None:
+    """The proof in a file; None where there is none."""
     if not path.is_file():
         return None
     try:
         return Proof.model_validate_json(read_plain(path))
     except (OSError, ValueError) as error:
-        raise RunFolderError(
-            f"cannot read the proof {str(path)!r}: {error}", "delete it and prove again"
-        ) from None
+        what = f"cannot read the proof {str(path)!r}: {error}"
+        raise RunFolderError(what, "delete it and prove again") from None
 
 
 async def prove(
     run: Run,
-    library: LibraryName,
-    rewards: dict[str, RewardSpecification],
+    problem: Problem,
+    rewards: Mapping[str, RewardSpecification],
     seeds: int,
-    settings: TrainingSettings,
+    env_steps: int | None,
     say: Callable[[ProofTraining], None],
 ) -> Proof:
-    """Train each reward from so many seeds and score its last policies. What a stored proof with
-    equal settings has is not trained again. `say` is called after each training.
+    """Train each reward from so many seeds by the command environment of `problem`, for its task's
+    env steps or `env_steps`, and score the policies in its simulator. What a stored proof of the
+    same command has is not trained again. `say` is called after each training.
 
-    Raises SettingsError for a library that is missing, EnvironmentFaultError, WallError, and
-    EurekaError where every training failed.
+    Raises SettingsError for an environment that is no command, EnvironmentFaultError, WallError,
+    and EurekaError where every training failed.
     """
-    _check_installed(library)
-    work = _Work(run, library, rewards, settings, say)
-    wanted = [(name, derive_seed("proof", place)) for place in range(seeds) for name in rewards]
-    known = {(each.name, each.seed) for each in work.proof.trainings}
-    await work.train([each for each in wanted if each not in known])
-    trainings = work.proof.trainings
-    if all(each.fitness is None for each in trainings):
-        raise EurekaError(f"every training by {library} failed: {trainings[0].failure}")
-    return work.proof
-
-
-def _check_installed(library: LibraryName) -> None:
-    module, distribution = PACKAGES[library]
-    if importlib.util.find_spec(module) is None:
-        raise SettingsError(
-            f"--with {library} needs {distribution}, which is not installed",
-            f"install it: {install_extra('prove')}",
-        )
+    wall = choose_wall(run.settings.sandbox)
+    with tempfile.TemporaryDirectory(prefix="eureka-proof-") as temporary:
+        scratch = Path(temporary)
+        runner = DryRunner(wall, problem, scratch / "dry-run")
+        try:
+            description = await runner.start()
+            opened = runner.opened
+        finally:
+            await runner.close()
+        if description.command is None:
+            raise SettingsError(
+                f"--with {problem.environment} is an environment of this program's trainer",
+                "name the folder of a command environment (docs/your-own-simulator.md)",
+            )
+        work = _Work(run, description, env_steps, say)
+        wanted = [(name, derive_seed("proof", place)) for place in range(seeds) for name in rewards]
+        known = {(each.name, each.seed) for each in work.proof.trainings}
+        missing = [each for each in wanted if each not in known]
+        facts, hardware = description.command, choose_hardware(run.settings.device, opened)
+        devices = hardware.devices(facts.slots)
+        timeout_s = run.settings.training_timeout
+        population = Population(problem, work.proof.settings, facts.rewards, timeout_s)
+        async with (
+            Fleet(wall, scratch, facts.slots, devices) as fleet,
+            fleet.trainings(population) as trainings,
+            fleet.evaluator(problem) as evaluator,
+        ):
+            try:
+                async with asyncio.TaskGroup() as group:
+                    for name, seed in missing:
+                        one = work.train(trainings, evaluator, name, rewards[name], seed)
+                        group.create_task(one)
+            except* EurekaError as errors:
+                raise errors.exceptions[0] from None
+    proof = work.proof
+    if all(each.fitness is None for each in proof.trainings):
+        failure = proof.trainings[0].failure
+        raise EurekaError(f"every training by {proof.command} failed: {failure}")
+    return proof
 
 
 class _Work:
-    """The trainings of one proof, several at a time."""
+    """The trainings of one proof, recorded as they end."""
 
     def __init__(
         self,
         run: Run,
-        library: LibraryName,
-        rewards: dict[str, RewardSpecification],
-        settings: TrainingSettings,
+        description: TaskDescription,
+        env_steps: int | None,
         say: Callable[[ProofTraining], None],
     ) -> None:
-        self._run, self._say = run, say
-        self._wall = choose_wall(run.settings.sandbox)
-        self._problem = Problem(run.settings.env, run.description.task, run.written_fitness)
-        self._rewards = {name: self._exported(name, each) for name, each in rewards.items()}
-        episodes = run.settings.evaluation_episodes
-        self.proof = Proof(library=library, settings=settings, episodes=episodes)
-        stored = read_proof(run, library)
-        if stored is not None and (stored.settings, stored.episodes) == (settings, episodes):
+        assert description.command is not None
+        self._say = say
+        name = Path(description.environment).name
+        self._path = inside(run.folder, PROOF, f"{name}-{description.task}.json")
+        steps = {} if env_steps is None else {"env_steps": env_steps}
+        begun = Proof(
+            command=name,
+            task=description.task,
+            fingerprint=description.fingerprint,
+            versions=description.command.versions,
+            settings=TrainingSettings.model_validate({**description.training_on("cpu"), **steps}),
+            episodes=run.settings.evaluation_episodes,
+        )
+        self.proof, stored = begun, _stored(self._path)
+        if stored is not None and stored.model_copy(update={"trainings": ()}) == begun:
             kept = tuple(each for each in stored.trainings if each.fitness is not None)
             self.proof = stored.model_copy(update={"trainings": kept})
 
-    def _exported(self, name: str, reward: RewardSpecification) -> RewardSpecification:
-        """The reward as `eureka export` writes it, which is what trains; stored beside the proof.
-        One that calls helper functions trains as it is."""
-        source = standalone_source(reward.source)
-        write_text(inside(self._run.folder, PROOF, f"{name}.py"), source)
-        return reward if needed_helpers(reward.source) else reward.with_source(source)
-
-    async def train(self, missing: Sequence[tuple[str, int]]) -> None:
-        """Train these, a process for each core."""
-        queue, workers = iter(missing), min(usable_cores(), len(missing))
-        limits = shared_limits(workers + 1)
-        with tempfile.TemporaryDirectory(prefix="eureka-proof-") as scratch:
-            evaluator = Evaluator(self._wall, self._problem, Path(scratch) / "evaluator")
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for number in range(workers):
-                        place = Path(scratch) / f"{number}"
-                        place.mkdir()
-                        worker = WarmWorker(self._wall, self._problem, place, limits)
-                        group.create_task(self._serve(worker, queue, evaluator))
-            except* EurekaError as errors:
-                raise errors.exceptions[0] from None
-            finally:
-                await evaluator.close()
-
-    async def _serve(
-        self, worker: WarmWorker, queue: Iterable[tuple[str, int]], evaluator: Evaluator
+    async def train(
+        self,
+        trainings: Trainings,
+        evaluator: Evaluator,
+        name: str,
+        reward: RewardSpecification,
+        seed: int,
     ) -> None:
-        path = inside(self._run.folder, PROOF, f"{self.proof.library}.json")
-        try:
-            for name, seed in queue:
-                training = await self._training(worker, evaluator, name, seed)
-                trainings = (*self.proof.trainings, training)
-                self.proof = self.proof.model_copy(update={"trainings": trainings})
-                write_text(path, self.proof.model_dump_json(indent=1))
-                self._say(training)
-        finally:
-            await worker.drop()
-
-    async def _training(
-        self, worker: WarmWorker, evaluator: Evaluator, name: str, seed: int
-    ) -> ProofTraining:
-        client, job, library = await worker.ready(), f"{name}-{seed}", self.proof.library
-        settings, reward = self.proof.settings, self._rewards[name]
-        order = Prove(job=job, library=library, reward=reward, seed=seed, settings=settings)
-        try:
-            most_s = _SLOWER * self._run.settings.training_timeout
-            answer = await worker.ask(order, Proved, most_s, client)
-            policy = inside(self._run.folder, PROOF, library, f"{job}.safetensors")
-            policy.parent.mkdir(parents=True, exist_ok=True)
-            await client.inbox.take(answer.policy, policy, check_policy)
-            self.proof = self.proof.model_copy(update={"version": answer.library})
-            evaluation = await evaluator.evaluate(
-                policy, derive_seed("evaluation", seed), self.proof.episodes
-            )
-        except EnvironmentFaultError:
-            raise
-        except EurekaError as error:  # also a worker that died: the next training gets a new one
-            return ProofTraining(name=name, seed=seed, fitness=None, failure=error.message)
-        fitness = evaluation.fitness_mean()
-        return ProofTraining(name=name, seed=seed, fitness=fitness, seconds=answer.seconds)
+        began, failure, fitness = time.monotonic(), "", None
+        result = await trainings.train(f"{name}-{seed}", reward, seed)
+        if result.policy is None:
+            failure = result.failure_reason
+        else:
+            try:
+                fresh = derive_seed("evaluation", seed)
+                found = await evaluator.evaluate(result.policy, fresh, self.proof.episodes)
+                fitness = found.fitness_mean()
+            except EnvironmentFaultError:
+                raise
+            except EurekaError as error:
+                failure = error.message
+        seconds = time.monotonic() - began
+        each = ProofTraining(
+            name=name, seed=seed, fitness=fitness, seconds=seconds, failure=failure
+        )
+        self.proof = self.proof.model_copy(update={"trainings": (*self.proof.trainings, each)})
+        write_text(self._path, self.proof.model_dump_json(indent=1))
+        self._say(each)
 
 
 # ── its words ─────────────────────────────────────────────────────────────────────────────────────
@@ -226,7 +210,7 @@ class _Work:
 def proof_rows(
     proved: Sequence[Score], own: Mapping[str, Score], unit: str
 ) -> list[tuple[str, str, str]]:
-    """A row for each reward: name, fitness by the library, fitness by this trainer."""
+    """A row for each reward: name, fitness by the command, fitness by this trainer."""
     return [
         (
             score.name,
@@ -244,8 +228,8 @@ def _cell(score: Score, unit: str) -> str:
     return f"{text}, {failed} failed" if failed else text
 
 
-def proof_sentence(proved: Sequence[Score], own: Mapping[str, Score], library: str) -> str:
-    """Comparison of the winner with the baselines by the library, and with that of this trainer."""
+def proof_sentence(proved: Sequence[Score], own: Mapping[str, Score], command: str) -> str:
+    """Comparison of the winner with the baselines by the command, and with that of this trainer."""
     winner, *baselines = proved
     parts, alike = [], []
     for baseline in baselines:
@@ -260,15 +244,15 @@ def proof_sentence(proved: Sequence[Score], own: Mapping[str, Score], library: s
             if here is not None:
                 alike.append(there.relation == here.relation)
     if not parts:
-        return f"by {library}: there is no baseline to compare {winner.name} with"
+        return f"by {command}: there is no baseline to compare {winner.name} with"
     agrees = ""
     if alike:
         agrees = ", as by this trainer" if all(alike) else "; this trainer's own scores differ"
-    return f"by {library}, {winner.name} is {' and '.join(parts)}{agrees}"
+    return f"by {command}, {winner.name} is {' and '.join(parts)}{agrees}"
 
 
 def proof_json(proved: Sequence[Score], own: Mapping[str, Score]) -> dict[str, Any]:
-    """Scores by the library and by this trainer."""
+    """Scores by the command and by this trainer."""
     names = [score.name for score in proved]
     return {
         "winner": names[0],

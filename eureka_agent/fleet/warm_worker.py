@@ -34,7 +34,6 @@ AnsweredCommand = (
     | commands.GiveCredit
     | commands.Evaluate
     | commands.Film
-    | commands.Prove
     | commands.MeasureTask
 )
 Answer = TypeVar("Answer", bound=Record)

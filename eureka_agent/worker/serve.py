@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 MAKING_SECONDS = 120.0
 """Timeout for loading an environment, and for making one of few rows."""
-_SUBJECTS = dict.fromkeys(("prepare", "train", "prove"), "the training")
+_SUBJECTS = dict.fromkeys(("prepare", "train"), "the training")
 _SUBJECTS |= {"evaluate": "the evaluation", "film": "the video", "open": "the environment"}
 _FITNESS_ROWS = 4096
 """Initial room for steps of a written fitness."""
@@ -153,7 +153,7 @@ class Worker:
         if scores and self._ran_generated_code:
             what = "this worker has loaded a reward: it does not score"
             raise EurekaError(what, "score in a worker of its own")
-        if isinstance(command, commands.Train | commands.Prove):
+        if isinstance(command, commands.Train):
             self._ran_generated_code = True
         match command:
             case commands.DryRun():
@@ -183,10 +183,6 @@ class Worker:
                 from eureka_agent.worker.film_job import FilmJob
 
                 return FilmJob(command, loaded, task, self._scratch).run()
-            case commands.Prove():
-                from eureka_agent.worker.proof_job import prove
-
-                return prove(command, loaded, task, self._nursery)
             case commands.Prepare():
                 rest = self._device, self._scratch, self._nursery
                 self._population = TrainedPopulation(loaded, task, command, *rest)

@@ -1,0 +1,101 @@
+"""The commands on a command environment: a search, killed and resumed, its video, its check."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from command_folders import write_point
+from command_line import CommandLine, wait_for
+
+from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.journal.entries import AttemptEnded
+from eureka_agent.records import Stage
+from eureka_agent.sandbox import bubblewrap_wall
+
+SIZE = ["--iterations", "1", "--samples", "3", "--finalists", "1", "--final-seeds", "2"]
+SIZE += ["--confirm", "0", "--scoring-episodes", "4", "--evaluation-episodes", "4"]
+
+
+def only_run(command: CommandLine) -> Run:
+    (folder,) = (each.parent for each in command.folder.glob("runs/*/archive.sqlite"))
+    return open_run(folder)
+
+
+def test_a_search_trains_scores_and_films_by_the_command(tmp_path: Path) -> None:
+    write_point(tmp_path / "point")
+    run_command = CommandLine(tmp_path)
+    run_command.environment["EUREKA_VIDEO"] = "on"
+    told = run_command("search", "--env", "./point", *SIZE, "--no-baselines")
+    assert "a reward shares a process with simulator and trainer" in told
+    assert "nothing keeps that process from your files" in told  # behind the wall `process`
+    run = only_run(run_command)
+    trained = [each for each in run.archive.attempts() if each.stage is Stage.TRAINED]
+    assert len(trained) == 3
+    assert (run.folder / "best" / "video.mp4").stat().st_size > 1000
+    assert len(list(run.archive.trainings())) == 2
+
+
+@pytest.mark.skipif(
+    bubblewrap_wall.unavailable_reason() is not None, reason="bubblewrap does not work here"
+)
+def test_a_search_runs_behind_bubblewrap(tmp_path: Path) -> None:
+    write_point(tmp_path / "point")
+    asked = ["--sandbox", "bubblewrap", "--iterations", "1", "--samples", "1", "--finalists", "0"]
+    run_command = CommandLine(tmp_path)
+    run_command("search", "--env", "./point", *asked)
+    (attempt,) = only_run(run_command).archive.attempts()
+    assert attempt.stage is Stage.TRAINED
+
+
+def test_a_killed_search_goes_on_without_training_again(tmp_path: Path) -> None:
+    write_point(tmp_path / "point", "slow", "train")
+    run_command = CommandLine(tmp_path)
+    asked = ["--env", "./point", *SIZE, "--no-baselines", "--snapshot-interval", "0.5"]
+    process = run_command.popen("search", *asked)
+
+    def ended() -> list[str]:
+        return [
+            each.id
+            for folder in tmp_path.glob("runs/*/archive.sqlite")
+            for each in open_run(folder.parent, reading=True).archive.attempts()
+            if each.stage is Stage.TRAINED
+        ]
+
+    wait_for(ended, process)
+    before = ended()
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    run_command("resume", "latest")
+    run = only_run(run_command)
+    told = (each.entry for each in run.archive.entries())
+    ends = Counter(each.attempt for each in told if isinstance(each, AttemptEnded))
+    assert set(before) < set(ends)
+    assert set(ends.values()) == {1}
+    assert b"".join(_command_lines()).count(str(tmp_path).encode()) == 0
+
+
+def _command_lines() -> list[bytes]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            found.append(path.read_bytes())
+        except OSError:  # it has just ended
+            continue
+    return found
+
+
+def test_settings_of_this_programs_trainer_are_refused(tmp_path: Path) -> None:
+    write_point(tmp_path / "point")
+    process = CommandLine(tmp_path).popen("search", "--env", "./point", "--learning-rate", "0.1")
+    assert "has a trainer of its own" in process.communicate()[1]
+    assert process.returncode == 2
+
+
+def test_the_check_tries_a_command(tmp_path: Path) -> None:
+    write_point(tmp_path / "point")
+    told = CommandLine(tmp_path)("envs", "--check", "./point")
+    assert "another seed, another training" in told
+    assert "16 of them" in told  # the cost of a search
