@@ -36,7 +36,7 @@ soak: setup  ## Faults for a batch of 12 searches until it ends, at most an hour
 
 bench:  ## Run the benchmarks (about an hour); results go to benchmarks/results, their table is printed
 	@./setup.sh dev
-	@./setup.sh prove
+	@./setup.sh trainers
 	.venv/bin/python -m benchmarks
 
 clean:  ## Remove .venv, caches and build products; runs/ stays

@@ -7,7 +7,7 @@
 #   setup.sh gymnasium  what the MuJoCo environments of Gymnasium itself need as well
 #   setup.sh metaworld  what the MetaWorld environments need as well: models of robot and objects, 37 MB
 #   setup.sh notify   what notifications of batches need as well
-#   setup.sh prove    what `eureka prove` and the benchmarks need as well: other PPO libraries
+#   setup.sh trainers what adapters and benchmarks need as well: other PPO libraries
 #   setup.sh ray      what trainings on other machines need as well
 # EUREKA_PYTHON names the Python to use.
 set -euo pipefail

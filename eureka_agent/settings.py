@@ -285,6 +285,11 @@ class SearchSettings(TrainingSettings):
     """Episodes that score a policy."""
     video: bool = True
     """Make a video of the best policy at the end."""
+    log: tuple[Literal["wandb", "trackio", "mlflow", "tensorboard"], ...] = Field(
+        (), json_schema_extra=WITHIN
+    )
+    """Send each training's curve to wandb, trackio or mlflow too, offline into the run's folder
+    unless their own variables say another place; files of tensorboard are always there."""
     slots: int = Field(16, gt=0, le=1000)
     """Trainings side by side in one worker."""
     device: str = Field("auto", json_schema_extra=WITHIN)
@@ -412,7 +417,7 @@ FREE_SETTINGS = frozenset(
         *("api", "base_url", "price", "request_timeout", "outage", "concurrency"),
         *("llm_batch", "llm_batch_wait", "max_cost", "max_tokens", "max_time", "budget"),
         *("iterations", "retry_rounds", "novelty"),
-        *("finalists", "final_seeds", "baselines", "baseline_seeds", "randomise", "video"),
+        *("finalists", "final_seeds", "baselines", "baseline_seeds", "randomise", "video", "log"),
         *("sandbox", "device", "workers", "cluster", "slots"),
         *("dry_run_timeout", "training_timeout", "snapshot_interval"),
     )

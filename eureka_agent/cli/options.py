@@ -162,7 +162,9 @@ _GROUPS = {
         "strategy max_time drafts revisions retry_rounds novelty rungs schedule confirm"
         " confirm_seeds"
     ),
-    "The end": ("finalists baselines train_baselines baseline_seeds final_seeds randomise video"),
+    "The end": (
+        "finalists baselines train_baselines baseline_seeds final_seeds randomise video log"
+    ),
     "Trainings (PPO); what the task brings is the default": " ".join(TrainingSettings.model_fields),
     "This machine": (
         "sandbox device workers cluster slots dry_run_timeout training_timeout snapshot_interval"

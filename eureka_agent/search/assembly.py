@@ -25,6 +25,7 @@ from eureka_agent.journal.progress import (
     progress_of,
 )
 from eureka_agent.records import CurvePoint
+from eureka_agent.report.curve_log import CurveLog
 from eureka_agent.search.advisers import Advisers, advisers_of
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Briefing
@@ -93,6 +94,8 @@ async def run_assembled(
                 context.share,
             )
         )
+        log = CurveLog(settings.log, run.folder, recorder)
+        stack.push_async_callback(log.close)
         trials = TrialRunner(
             trainings,
             evaluator,
@@ -101,6 +104,7 @@ async def run_assembled(
             run.description.success_fitness,
             recorder,
             settings.scoring_episodes,
+            log,
         )
         critic = Critic(
             run.description,

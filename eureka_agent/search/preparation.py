@@ -21,6 +21,7 @@ from eureka_agent.fleet.jobs import Population, Problem
 from eureka_agent.fleet.ray_cluster import Cluster, connected
 from eureka_agent.journal.entries import Notice, Observer, RunCreated
 from eureka_agent.records import TaskDescription, Verdict, WrittenFitness
+from eureka_agent.report.curve_log import check_installed
 from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search import written_fitness
@@ -196,6 +197,7 @@ def checked(
             " --no-baselines or --finalists 0 leaves them out",
             "leave one of the two out",
         )
+    check_installed(asked.log)
     if asked.budget is not None:
         parse_budget(asked.budget)
     time_limit(asked)

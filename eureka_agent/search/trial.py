@@ -20,6 +20,7 @@ from eureka_agent.journal.entries import Observer, TrainingKind
 from eureka_agent.journal.progress import TrainingEnded, TrainingQueued
 from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.records import CurvePoint, Evaluation, Outcome, ParameterStage
+from eureka_agent.report.curve_log import CurveLog
 from eureka_agent.report.curves import FILE_PREFIX, write_curves_csv, write_event_file
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.inbox import WorkerFileError
@@ -75,6 +76,7 @@ class TrialRunner:
         success_fitness: float | None,
         observer: Observer,
         scoring_episodes: int,
+        log: CurveLog | None = None,
     ) -> None:
         """A fitness is the mean over `evaluation_episodes`; a choice between policies rests on
         `scoring_episodes`."""
@@ -85,6 +87,7 @@ class TrialRunner:
         self._success_fitness = success_fitness
         self._observer = observer
         self._scoring_episodes = scoring_episodes
+        self._log = log
 
     async def run(self, request: TrialRequest) -> Trial:
         """Train and score one reward. A failure of training or scoring is part of the result.
@@ -100,6 +103,9 @@ class TrialRunner:
             write_file(request.folder / CURVES, lambda draft: write_curves_csv(draft, points))
             events = request.folder / f"{FILE_PREFIX}.{request.label}"
             write_file(events, lambda draft: write_event_file(draft, points))
+            if self._log is not None:
+                config = {"kind": str(request.kind), "seed": request.seed}
+                self._log.add(request.job, {**config, "reward": request.reward.source}, points)
         trial = Trial(None, points, None, result.failure_reason, result.retries)
         if result.outcome is not None:
             outcome = await self._chosen(request, result.outcome, result.policies)

@@ -25,7 +25,7 @@ from eureka_agent.simulation.command_events import (
     ProtocolFaultError,
     read_event,
 )
-from eureka_agent.simulation.command_job import Command, CommandJob
+from eureka_agent.simulation.command_job import CommandJob, UserCommand
 from eureka_agent.simulation.user_modules import import_file, import_folder, read_source
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
@@ -159,11 +159,11 @@ def _task(package: str, folder: Path, told: TaskOfCommand) -> vocabulary.Task:
     )
 
 
-def command_of(folder: Path, file: CommandFile, task: str) -> Command:
+def command_of(folder: Path, file: CommandFile, task: str) -> UserCommand:
     """The command for jobs of a task with its own fitness."""
     told = file.tasks[task]
     source = read_source(folder / told.fitness)
-    return Command(folder, file, task, source, told.fitness_reduction)
+    return UserCommand(folder, file, task, source, told.fitness_reduction)
 
 
 # ── the description ───────────────────────────────────────────────────────────────────────────────
@@ -189,7 +189,7 @@ def describe_command(folder: Path, task: str | None, known: str) -> Described:
         raise EnvironmentLoadError(error.message, error.hint) from None
 
 
-def _describe(command: Command, asked: Mapping[str, Any], scratch: Path) -> Described:
+def _describe(command: UserCommand, asked: Mapping[str, Any], scratch: Path) -> Described:
     found: Described | None = None
     variables: Sequence[Variable] = ()
     with CommandJob(command, "describe", asked, {}, scratch) as job:

@@ -76,7 +76,7 @@ class RewardFaultError(EurekaError):
 
 
 @dataclass(frozen=True)
-class Command:
+class UserCommand:
     """A command environment, ready to be started."""
 
     folder: Path
@@ -102,7 +102,7 @@ class CommandJob:
 
     def __init__(
         self,
-        command: Command,
+        command: UserCommand,
         mode: str,
         asked: Mapping[str, Any],
         files: Mapping[str, bytes],

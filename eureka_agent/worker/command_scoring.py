@@ -25,9 +25,9 @@ from eureka_agent.simulation.command_environment import (
     played,
 )
 from eureka_agent.simulation.command_job import (
-    Command,
     CommandJob,
     RewardFaultError,
+    UserCommand,
     fitness_source,
 )
 from eureka_agent.simulation.loading import LoadedEnvironment
@@ -37,7 +37,7 @@ from eureka_agent.training.evaluation import Trajectory, trajectories_bytes
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.command_training import CommandPopulation, unwrapped
 from eureka_agent.worker.film import RATE, FilmScene, Sheet
-from eureka_agent.worker.film_job import FilmJob, Shown, watching
+from eureka_agent.worker.film_job import FilmJob, PlayedScene, watching
 
 _DRY_STEPS = 20
 _MOST_PICTURES = 300
@@ -45,7 +45,7 @@ _MOST_PICTURES = 300
 _ALWAYS_ZERO = ("actions", "terminated", "succeeded")
 
 
-def command_for(loaded: LoadedEnvironment, task_name: str) -> Command:
+def command_for(loaded: LoadedEnvironment, task_name: str) -> UserCommand:
     """The command of an opened environment, with a written fitness where there is one."""
     cls = loaded.environment_class
     assert issubclass(cls, CommandTask)
@@ -54,7 +54,7 @@ def command_for(loaded: LoadedEnvironment, task_name: str) -> Command:
         return command
     written = loaded.written
     source = fitness_source(written)
-    return Command(command.folder, command.file, task_name, source, written.reduction)
+    return UserCommand(command.folder, command.file, task_name, source, written.reduction)
 
 
 def measured(episodes: Sequence[PlayedEpisode]) -> Measurements:
@@ -93,7 +93,7 @@ class CommandScorer:
     """Jobs with policies of one command environment."""
 
     def __init__(
-        self, command: Command, loaded: LoadedEnvironment, device: str, folder: Path
+        self, command: UserCommand, loaded: LoadedEnvironment, device: str, folder: Path
     ) -> None:
         """`folder`: holds the driver's files."""
         self._command, self._loaded = command, loaded
@@ -268,7 +268,7 @@ class CommandFilm(FilmJob):
         files = (self._folder / each.policy for each in self._command.policies)
         return {str(place): (file, asked) for place, file in enumerate(files)}
 
-    def _play(self) -> list[list[Shown]]:
+    def _play(self) -> list[list[PlayedScene]]:
         """Choose the episodes by their scores, then have them played once more with pictures."""
         scores = self._scorer.play(self._policies([]))
         self._pick(torch.tensor([each.told.fitness for each in scores["0"]]))
@@ -284,7 +284,7 @@ class CommandFilm(FilmJob):
         self._taken = {self._row(int(it), number): each for (it, number), each in taken.items()}
         return [
             [
-                Shown(
+                PlayedScene(
                     int(policy),
                     name,
                     number,

@@ -19,11 +19,11 @@ from eureka_agent.records import CheckpointRecord, CurvePoint, Outcome
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation import command_events as told
 from eureka_agent.simulation.command_job import (
-    Command,
     CommandDiedError,
     CommandJob,
     RewardFaultError,
     TrainerFaultError,
+    UserCommand,
 )
 from eureka_agent.worker.channel import File
 
@@ -67,7 +67,7 @@ class CommandPopulation:
     """Counterpart of `TrainedPopulation`: up to `can.rewards` trainings in a process at a time."""
 
     def __init__(
-        self, command: Command, settings: Prepare, slots: int, device: str, folder: Path
+        self, command: UserCommand, settings: Prepare, slots: int, device: str, folder: Path
     ) -> None:
         """`slots`: trainings of one process. `folder`: holds the driver's files."""
         self._command = command

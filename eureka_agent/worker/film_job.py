@@ -37,7 +37,7 @@ from eureka_agent.worker.film import RATE, Episode, FilmScene, Gif, Mp4, Sheet, 
 
 
 @dataclass(frozen=True)
-class Shown:
+class PlayedScene:
     policy: int
     name: str
     number: int
@@ -114,12 +114,12 @@ class FilmJob:
                 self._numbers[str(name)] = number
         return self._numbers
 
-    def _play(self) -> list[list[Shown]]:
+    def _play(self) -> list[list[PlayedScene]]:
         with closing(self._make()) as environment:
             scores = evaluate_policies(environment, self._task, self._requests, PASS_SECONDS)
         return [
             [
-                Shown(policy, name, number, evaluation.episodes[number], (found or {})[name])
+                PlayedScene(policy, name, number, evaluation.episodes[number], (found or {})[name])
                 for name, number in self._numbers.items()
             ]
             for policy, (evaluation, found) in enumerate(scores)
@@ -128,7 +128,7 @@ class FilmJob:
     def _make(self) -> VecTask:
         return self._loaded.make(self._task, rows_needed(self._class, self._requests))
 
-    def _episodes(self, policy: int, shown: Sequence[Shown]) -> list[Episode]:
+    def _episodes(self, policy: int, shown: Sequence[PlayedScene]) -> list[Episode]:
         title = self._command.policies[policy].title
         episodes = []
         for each in shown:

@@ -235,4 +235,4 @@ def test_every_extra_that_is_asked_for_exists() -> None:
     )
     # metaworld is installed without its dependencies, which no extra can say
     assert asked <= described == {*extras, "metaworld"}
-    assert {"dev", "prove"} <= asked
+    assert {"dev", "trainers"} <= asked
