@@ -341,7 +341,7 @@ class SearchSettings(TrainingSettings):
         """Text of a plain number in YAML."""
         return str(value) if isinstance(value, int) else value
 
-    @field_validator("model", "price", mode="before")
+    @field_validator("model", "price", "log", mode="before")
     @classmethod
     def _one_or_several(cls, value: Any) -> Any:
         """List of a single value, which YAML allows without one."""

@@ -90,7 +90,10 @@ def _option(
         return option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None)
     complete = COMPLETED.get(name)
     if get_origin(kind) is Literal:
-        return option(flag, name, type=NamedChoice([*map(str, get_args(kind))]), default=None)
+        choice = NamedChoice([*map(str, get_args(kind))])
+        if get_origin(field.annotation) is tuple:
+            return option(flag, name, type=choice, multiple=True, callback=_none_for_none)
+        return option(flag, name, type=choice, default=None)
     if kind is Decimal:  # checked by the settings, for a better error
         return option(flag, name, type=str, default=None, metavar="NUMBER")
     if get_origin(field.annotation) is tuple and kind is str:
