@@ -15,6 +15,7 @@ from typing import Any
 import jinja2
 
 from eureka_agent.attempt_words import merit_words
+from eureka_agent.boundary.bounds import COMMAND_POLICY
 from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.export.reward_source import HELPERS_MODULE, needed_helpers, standalone_source
 from eureka_agent.markup import code, escaped
@@ -156,6 +157,26 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
     example = "example_policy.py" if exported.gymnasium_id is None else "example_gymnasium.py"
     written["example.py"] = render(example, **values)
     if helpers:
+        written[HELPERS_FILE] = _helpers_text(description.quaternion_order)
+    return written
+
+
+def command_texts(exported: Exported) -> dict[str, str]:
+    """The README and the reward of a command environment's attempt, by name. Raises RewardLoadError
+    for invalid Python."""
+    description, source = exported.description, exported.reward.source
+    constants = {each.name: each.value for each in description.constants}
+    taken = {name: constants[name] for name in parameter_names(source) if name in constants}
+    report = exported.report
+    readme = (
+        f"<!-- {MARKER} -->\n# A reward and its policy\n\n{escaped(report.sentence)}\n\n"
+        f"Run {code(report.run_name)}, attempt {code(exported.attempt.id)}. Fitness:"
+        f" {escaped(fitness_text(exported))}.\n\n- `reward.py`: the reward function; needs torch\n"
+        f"- `{COMMAND_POLICY}`: the policy, a file in the form of the command"
+        f" {code(Path(description.environment).name)}\n"
+    )
+    written = {README: readme, "reward.py": standalone_source(source, taken)}
+    if needed_helpers(source):
         written[HELPERS_FILE] = _helpers_text(description.quaternion_order)
     return written
 

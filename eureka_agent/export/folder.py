@@ -17,8 +17,16 @@ from eureka_agent.archive.artefacts import BEST, RANDOMISED, REWARD, best_random
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, open_plain
+from eureka_agent.boundary.bounds import COMMAND_POLICY
 from eureka_agent.errors import RunFolderError, system_reason
-from eureka_agent.export.contents import HELPERS_FILE, MARKER, README, Exported, text_files
+from eureka_agent.export.contents import (
+    HELPERS_FILE,
+    MARKER,
+    README,
+    Exported,
+    command_texts,
+    text_files,
+)
 from eureka_agent.invocation import install_extra, show_command
 from eureka_agent.records import ChannelSpec, TaskDescription
 from eureka_agent.report.run_report import RunReport
@@ -140,6 +148,43 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     its policy, and for a folder that cannot be written or has other files."""
     exported, policy = _chosen(run, report, attempt)
     _check_folder(folder)
+    if report.description.command is not None:
+        files, missing = _of_command(exported, policy)
+    else:
+        files, missing = _of_trainer(report, exported, policy)
+    made = not folder.exists()
+    try:
+        with _storing(folder):
+            # of an earlier export, which do not fit the new ones
+            for name in (*missing, *{HELPERS_FILE}.difference(files)):
+                (folder / name).unlink(missing_ok=True)
+            for name, content in files.items():
+                write_file(folder / name, partial(Path.write_bytes, data=content))
+    except BaseException:
+        if made:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    written = tuple(folder / name for name in files)
+    return WrittenExport(exported.attempt.id, folder, written, missing)
+
+
+def _of_command(exported: Exported, policy: Path) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Files of a command environment's attempt: its reward, and the policy in the command's own
+    form; and the reason for those that are missing."""
+    from safetensors.numpy import load_file  # it imports numpy
+
+    texts = command_texts(exported)
+    files = {name: text.encode() for name, text in texts.items()}
+    files[COMMAND_POLICY] = load_file(policy)[COMMAND_POLICY].tobytes()
+    reason = f"the policy is a file of the command's own form: {COMMAND_POLICY}"
+    return files, dict.fromkeys((ONNX, TORCHSCRIPT), reason)
+
+
+def _of_trainer(
+    report: RunReport, exported: Exported, policy: Path
+) -> tuple[dict[str, bytes], dict[str, str]]:
+    """Files of an attempt of this program's trainer, the README first, which marks even an
+    unfinished folder as an export; and the reason for those that are missing."""
     from eureka_agent.export import policy_files  # it imports torch
 
     mean, deviation = policy_files.statistics(policy)
@@ -157,22 +202,7 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     else:
         policies[ONNX] = policy_files.onnx_model(policy, description)
     texts = text_files(exported, described, onnx=ONNX not in missing)
-    # the README first: it marks even an unfinished folder as an export
-    files = {name: text.encode() for name, text in texts.items()} | policies
-    made = not folder.exists()
-    try:
-        with _storing(folder):
-            # of an earlier export, which do not fit the new ones
-            for name in (*missing, *{HELPERS_FILE}.difference(texts)):
-                (folder / name).unlink(missing_ok=True)
-            for name, content in files.items():
-                write_file(folder / name, partial(Path.write_bytes, data=content))
-    except BaseException:
-        if made:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    written = tuple(folder / name for name in files)
-    return WrittenExport(exported.attempt.id, folder, written, missing)
+    return {name: text.encode() for name, text in texts.items()} | policies, missing
 
 
 def _chosen(run: Run, report: RunReport, name: str | None) -> tuple[Exported, Path]:

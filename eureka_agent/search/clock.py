@@ -49,6 +49,8 @@ class Pace(Record):
     further: float
     start_seconds: float
     """Seconds from the workers' start to their first env steps."""
+    start_of_each: float = 0.0
+    """Seconds in which a training, or a pass of scores, starts a process of its own: a command."""
     measured: str
     """Date, ISO 8601."""
 
@@ -137,14 +139,15 @@ class SearchClock:
         update = (waves + 1) * self.pace.alone + (side_by_side - waves - 1) * self.pace.further
         kept = settings.kept_policies if settings.kept_policies > 1 else 0
         episodes = kept * settings.scoring_episodes + settings.evaluation_episodes
-        return settings.updates * update + self._scores(settings, 2 if kept else 1, last * episodes)
+        scores = self._scores(settings, 2 if kept else 1, last * episodes)
+        return settings.updates * update + (waves + 1) * self.pace.start_of_each + scores
 
     def _scores(self, settings: SearchSettings, passes: int, episodes: int) -> float:
         """Seconds of the evaluator for episodes of full length."""
         further = self.pace.further / settings.num_envs
         update = passes * max(0.0, self.pace.alone - self.pace.further) + episodes * further
         steps = self.description.max_episode_length * ROLLOUT_SHARE
-        return update / settings.horizon * steps
+        return update / settings.horizon * steps + passes * self.pace.start_of_each
 
 
 # ── the pace ──────────────────────────────────────────────────────────────────────────────────────
@@ -233,7 +236,10 @@ async def pace_of(
             speed, _ = await measure_speed(fleet, population, description, workers)
             alone = min(many, steps / speed)
     further, today = (many - alone) / max(1, slots - 1), datetime.now(UTC).date().isoformat()
-    pace = Pace(alone=alone, further=further, start_seconds=start, measured=today)
+    each = 0.0 if description.command is None else start
+    pace = Pace(
+        alone=alone, further=further, start_seconds=start, start_of_each=each, measured=today
+    )
     cache.put(key, pace)
     return pace
 

@@ -6,6 +6,7 @@ import signal
 from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 from command_folders import write_point
 from command_line import CommandLine, wait_for
@@ -99,3 +100,14 @@ def test_the_check_tries_a_command(tmp_path: Path) -> None:
     told = CommandLine(tmp_path)("envs", "--check", "./point")
     assert "another seed, another training" in told
     assert "16 of them" in told  # the cost of a search
+
+
+def test_a_winner_of_a_command_is_exported_with_the_commands_own_policy(tmp_path: Path) -> None:
+    write_point(tmp_path / "point")
+    eureka = CommandLine(tmp_path)
+    eureka("search", "--env", "./point", "--iterations", "1", "--samples", "1", "--finalists", "0")
+    written = eureka.json("export", "latest", "--out", "out")
+    files = {Path(each).name for each in written["files"]}
+    assert files == {"README.md", "reward.py", "command_policy"}
+    weights = np.load(tmp_path / "out" / "command_policy", allow_pickle=False)
+    assert weights.shape == (2,)
