@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 Policy = Callable[[Any], Any]
 """Actions, without noise, for observations of all rows."""
+Episode = dict[str, Any]
+"""Fields of an `episode` event, with all that may be recorded."""
 LARGEST_FILE = 256 * 2**20
 Picture = Callable[[int, int, int], None]
 """Called with number, row and step of an episode that goes on."""
@@ -37,25 +39,13 @@ class BatchedEnv(Protocol):
         """Apply actions: a policy's, or a tensor of shape (num_envs, num_actions)."""
 
 
-class Episode(NamedTuple):
-    """An episode that was played, as in its event."""
-
-    number: int
-    length: int
-    ended_by: str
-    fitness: float
-    start: dict[str, Tensor]
-    values: dict[str, Tensor]
-    fitness_steps: Tensor
-
-
 def play(job: Job, env: BatchedEnv, load_policy: Callable[[Path], Policy]) -> None:
     """Do a job of any mode but `train`."""
     if job.mode == "describe":
         for by in ("zero", "random"):
             act, numbers = sampled(job, env, by == "random"), range(job.fields["episodes"])
             for episode in _played(job, env, act, numbers, 0, job.fields["most_steps"]):
-                job.event("episode", by=by, **episode._asdict())
+                job.event("episode", by=by, **episode)
     elif job.mode == "dry_run":
         _dry_run(job, env)
     elif job.mode in ("evaluate", "film"):
@@ -100,7 +90,7 @@ def _played(
         observations, start = env.reset([episode_seed(seed, number) for number in of_rows])
         begun = {name: torch.as_tensor(each).cpu().clone() for name, each in start.items()}
         rows, steps = Rows(job, start), []
-        ended: dict[int, tuple[int, str, float]] = {}
+        ended: dict[int, Episode] = {}
         for row, number in enumerate(batch):
             picture(number, row, 0)
         while len(ended) < len(batch):
@@ -114,15 +104,21 @@ def _played(
             for row in {*range(len(batch))} - ended.keys():
                 cause = next((name for name, mask in masks.items() if mask[row]), None)
                 if cause or len(steps) >= most:
-                    ended[row] = len(steps), cause or TIME_OUT, fitness[row]
+                    numbered = {"number": batch[row], "length": len(steps)}
+                    ended[row] = {
+                        **numbered,
+                        "ended_by": cause or TIME_OUT,
+                        "fitness": fitness[row],
+                    }
                 else:
                     picture(batch[row], row, len(steps))
             rows.finish()
         whole = {name: torch.stack([each[name] for each in steps]) for name in steps[0]}
-        for row, number in enumerate(batch):
-            values = {name: each[: ended[row][0], row] for name, each in whole.items()}
-            began = {name: each[row] for name, each in begun.items()}
-            episodes.append(Episode(number, *ended[row], began, values, values.pop("")))
+        for row, episode in sorted(ended.items()):
+            values = {name: each[: episode["length"], row] for name, each in whole.items()}
+            episode["start"] = {name: each[row] for name, each in begun.items()}
+            episode.update(fitness_steps=values.pop(""), values=values)
+            episodes.append(episode)
     return episodes
 
 
@@ -130,10 +126,10 @@ def _evaluate(job: Job, env: BatchedEnv, policy: Policy, entry: Mapping[str, Any
     episodes = _played(job, env, policy, range(entry["episodes"]), entry["seed"])
     recorded = _recorded(entry["record"], episodes)
     for episode in episodes:
-        fields = episode._asdict()
-        if episode.number not in recorded:
-            fields = {name: fields[name] for name in ("number", "length", "ended_by", "fitness")}
-        job.event("episode", by=entry["id"], **fields)
+        if episode["number"] not in recorded:
+            for name in ("start", "values", "fitness_steps"):
+                del episode[name]
+        job.event("episode", by=entry["id"], **episode)
     job.event("evaluated", policy=entry["id"])
 
 
@@ -141,19 +137,15 @@ def _recorded(record: Any, episodes: Sequence[Episode]) -> list[int]:
     """Numbers of the episodes to record; of equal extremes the first one's."""
     if record != "extremes":
         return list(record)
-    ranked = sorted(episodes, key=lambda each: each.fitness)
-    best = next(each for each in ranked if each.fitness == ranked[-1].fitness)
-    return sorted({ranked[0].number, best.number})
+    fitness = [episode["fitness"] for episode in episodes]
+    return sorted({fitness.index(min(fitness)), fitness.index(max(fitness))})
 
 
 def _film(job: Job, env: BatchedEnv, policy: Policy, entry: Mapping[str, Any]) -> None:
     """Film the episodes to record. Of `extremes` it plays all first, to know them."""
     width, height = job.fields["size"]
-    rate, seconds, dt = (
-        job.fields["rate"],
-        job.fields["most_seconds"],
-        job.description["control_dt"],
-    )
+    rate, seconds = job.fields["rate"], job.fields["most_seconds"]
+    dt = job.description["control_dt"]
     most = min(int(rate * seconds), LARGEST_FILE // (3 * width * height))
     numbers = entry["record"]
     if numbers == "extremes":

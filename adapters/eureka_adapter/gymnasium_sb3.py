@@ -191,22 +191,22 @@ class _Learner:
         return act
 
 
-def _running(model: BaseAlgorithm) -> dict[tuple[str, str], Any]:
-    """Running statistics of VecNormalize by name and field."""
+def _running(model: BaseAlgorithm) -> list[tuple[str, Any, str]]:
+    """Running statistics of VecNormalize: name in a file, object, attribute."""
     venv = model.get_vec_normalize_env()
     observed = getattr(venv, "obs_rms", {})
     named = dict(observed) if isinstance(observed, dict) else {"": observed}
     if venv is not None:
         named["returns"] = venv.ret_rms
     fields = ("mean", "var", "count")
-    return {(f"{name}/{field}", field): each for name, each in named.items() for field in fields}
+    return [(f"{name}/{field}", each, field) for name, each in named.items() for field in fields]
 
 
 def _statistics(model: BaseAlgorithm) -> dict[str, torch.Tensor]:
-    pairs = _running(model).items()
-    return {name: torch.as_tensor(np.array(getattr(each, field))) for (name, field), each in pairs}
+    found = _running(model)
+    return {name: torch.as_tensor(np.array(getattr(each, field))) for name, each, field in found}
 
 
 def _set_statistics(model: BaseAlgorithm, tensors: Mapping[str, torch.Tensor]) -> None:
-    for (name, field), each in _running(model).items():
+    for name, each, field in _running(model):
         setattr(each, field, tensors[name].numpy().copy())

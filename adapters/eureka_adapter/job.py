@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from eureka_adapter.training import Training
 
 PROTOCOL = 1
+_NEEDED = {"num_observations", "num_actions", "control_dt", "max_episode_length"}
 _DEFAULTS: dict[str, Any] = {
     "action_choices": (),
     "ends": {"terminated": "the simulator ended the episode"},
@@ -95,31 +96,17 @@ class Job:
         """Send an exception as a fault and go on."""
         _append(self.folder, {"event": "fault", **faults.described(error)})
 
-    def described(
-        self,
-        variables: Sequence[Variable],
-        *,
-        num_observations: int,
-        num_actions: int,
-        control_dt: float,
-        max_episode_length: int,
-        **more: Any,
-    ) -> None:
+    def described(self, variables: Sequence[Variable], **fields: Any) -> None:
         """Tell what the environment is. Call it in every mode; the event is sent in `describe`.
-        `more`: the event's other fields. `versions` are names of packages here; `can` is what
-        differs from all but films, with one reward."""
-        if unknown := set(more) - {*_DEFAULTS, "native_terms"}:
-            raise Fault(f"{sorted(unknown)} cannot be described, expected {list(_DEFAULTS)}")
-        described = {
-            "num_observations": num_observations,
-            "num_actions": num_actions,
-            "control_dt": control_dt,
-            "max_episode_length": max_episode_length,
-            **_DEFAULTS,
-            **more,
-        }
+        `fields`: those of the event. `num_observations`, `num_actions`, `control_dt` and
+        `max_episode_length` are needed. `versions` are names of packages here, and `can` is what
+        differs from all but films, with one reward. Raises Fault."""
+        allowed = {*_NEEDED, *_DEFAULTS, "native_terms"}
+        if wrong := (fields.keys() - allowed) | (_NEEDED - fields.keys()):
+            raise Fault(f"{sorted(wrong)} are unknown or missing, expected {sorted(allowed)}")
         listed = [asdict(each).items() for each in variables]
-        described["variables"] = [{k: v for k, v in each if v is not None} for each in listed]
+        plain = [{key: value for key, value in each if value is not None} for each in listed]
+        described: dict[str, Any] = {"variables": plain, **_DEFAULTS, **fields}
         described["versions"] = _versions(described["versions"])
         described["can"] = {**_CAN, **described["can"]}
         self.description = described

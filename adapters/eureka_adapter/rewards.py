@@ -6,13 +6,13 @@ from __future__ import annotations
 import ast
 import builtins
 import contextlib
-import importlib.util
 import inspect
 import math
 import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -83,12 +83,9 @@ class SourceFunction:
     ) -> Any:
         """Import a module that rewards may use, or the helper functions beside them."""
         if name == "reward_helpers":
-            spec = importlib.util.spec_from_file_location(name, self.path.with_name(f"{name}.py"))
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            return module
+            path, namespace = self.path.with_name(f"{name}.py"), {"__name__": name}
+            exec(compile(path.read_text("utf-8"), str(path), "exec"), namespace)
+            return SimpleNamespace(**namespace)
         if level or name.partition(".")[0] not in _MODULES:
             raise ImportError(f"{name!r} may not be imported, expected one of {_MODULES}")
         return __import__(name, None, None, names or (), 0)
@@ -97,7 +94,9 @@ class SourceFunction:
         """Result for values of shape (batch, *shape of the variable), unchecked."""
         device = next(iter(values.values())).device
         # new tensors belong to the values; versions of torch before 2 cannot be told
-        there: Any = device if hasattr(device, "__enter__") else contextlib.nullcontext()
+        there: Any = contextlib.nullcontext()
+        if device.type != "cpu" and hasattr(device, "__enter__"):
+            there = device
         with torch.inference_mode(False), torch.no_grad(), there:
             copies = {name: values[name].clone() for name in self.arguments}
             try:

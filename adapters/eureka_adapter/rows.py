@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -44,18 +44,11 @@ class Step(NamedTuple):
 
 
 class Rows:
-    """Rows of environments. `take` sets what follows of a step, each of shape (rows,)."""
+    """Rows of environments. After `take` there are `values`; `done` and `ends`, which are masks by
+    cause; `fitness_step`; and `fitness` and `length` of the episodes so far, of shape (rows,)."""
 
-    values: dict[str, Tensor]
-    """Values of the variables; shape (rows, *shape of the variable)."""
-    done: Tensor
-    ends: dict[str, Tensor]
-    """Rows that are done, by cause."""
-    fitness_step: Tensor
-    fitness: Tensor
-    """Of the episodes so far."""
     length: Tensor
-    """Steps of the episodes so far."""
+    fitness: Tensor
 
     def __init__(self, job: Job, start: Values | None, arguments: tuple[str, ...] = ()) -> None:
         """All rows were just reset. `start`: values of the start states, if the simulator tells

@@ -9,7 +9,7 @@ import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any
 
 import torch
 from rsl_rl.env import VecEnv
@@ -108,11 +108,10 @@ def main(
         play(job, env, load_policy)
         return
     size = env.num_envs // len(job.trainings)
-    slices = [slice(at * size, (at + 1) * size) for at in range(len(job.trainings))]
-    members = [
-        _Member(training, _Block(env.env, rows), configuration, job)
-        for training, rows in zip(job.trainings, slices)
-    ]
+    members = []
+    for number, training in enumerate(job.trainings):
+        block = _Block(env.env, slice(number * size, (number + 1) * size))
+        members.append(_Member(training, block, configuration, job))
     _train(job, env, members, configuration["num_steps_per_env"], random_first_lengths)
 
 
@@ -191,9 +190,8 @@ def _train(
                         reward = member.training.step(own).to(job.device)
                         late = own.truncated.to(job.device)
                         done = own.terminated.to(job.device) | late
-                        extras = {"time_outs": late}
-                        following = member.own(observations)
-                        member.algorithm.process_env_step(following, reward, done, extras)
+                        paid = (reward, done, {"time_outs": late})
+                        member.algorithm.process_env_step(member.own(observations), *paid)
             for member in members:
                 member.algorithm.compute_returns(member.own(observations))
         for member in list(members):

@@ -47,9 +47,10 @@ def test_a_description_has_all_fields_and_versions_of_what_is_installed(folder: 
     assert (event["ends"].keys(), event["success_ends"]) == ({"terminated"}, [])
 
 
-def test_a_field_that_is_unknown_is_refused(folder: MakeFolder) -> None:
-    with pytest.raises(Fault, match=r"\['end'\] cannot be described"):
-        opened(folder(FITNESS)).described([], **SIZES, end={"fell": "it fell"})
+def test_fields_that_are_unknown_or_missing_are_named(folder: MakeFolder) -> None:
+    sizes = {name: value for name, value in SIZES.items() if name != "control_dt"}
+    with pytest.raises(Fault, match=r"\['control_dt', 'end'\] are unknown or missing"):
+        opened(folder(FITNESS)).described([], **sizes, end={"fell": "it fell"})
 
 
 def test_numbers_are_short_and_finite(folder: MakeFolder) -> None:

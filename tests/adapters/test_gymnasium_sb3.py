@@ -157,6 +157,8 @@ def test_faults_in_a_training_are_the_simulators_or_the_trainers(folder: MakeFol
     with pytest.raises(TypeError) as caught:
         made.call("pendulum", hyperparameters={"n_step": 1})
     assert caught.value.whose == "trainer"  # type: ignore[attr-defined]
+    made.train(1000, "def compute_reward(pole_angle):\n    return pole_angle, {}\n")
+    made.write("fitness.py", "def compute_fitness(pole_angle):\n    return pole_angle\n")
     with pytest.raises(IndexError) as broken:
         made.call("cart", cause=lambda env: [][0])
     assert broken.value.whose == "environment"  # type: ignore[attr-defined]

@@ -70,12 +70,11 @@ def test_several_rewards_share_the_rows_and_one_fault_ends_one(folder: MakeFolde
 def test_a_state_goes_on_and_a_policy_is_evaluated(folder: MakeFolder) -> None:
     made = folder(FITNESS)
     made.write("a.py", REWARD)
-    made.job("train", env_steps=6400, save_every_s=0, trainings=entries("a"))
+    made.job("train", env_steps=6400, save_every_s=0, num_envs=16, trainings=entries("a"))
     made.call("point")
     assert made.events("saved")[-1]["env_steps"] == 6400
-    made.job(
-        "train", env_steps=6500, save_every_s=600, trainings=entries("a", state="state-a-6400.pt")
-    )
+    entry = entries("a", state="state-a-6400.pt")
+    made.job("train", env_steps=6500, save_every_s=600, trainings=entry)
     made.call("point")
     (trained,) = made.events("trained")
     assert (made.events("curve")[0]["env_steps"] - 6400, trained["env_steps"]) == (36, 6528)
