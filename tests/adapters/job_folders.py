@@ -76,9 +76,10 @@ class JobFolder:
         return [each for each in self._events() if kind in (None, each["event"])]
 
     def _events(self) -> Iterator[dict[str, Any]]:
-        text = (self.path / "events.jsonl").read_text()
+        file = self.path / "events.jsonl"
+        text = file.read_text() if file.exists() else "\n"
         assert text.endswith("\n")
-        for line in text.splitlines():
+        for line in filter(None, text.splitlines()):
             yield json.loads(line, parse_constant=_refused)
 
 

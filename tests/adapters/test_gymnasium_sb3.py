@@ -186,3 +186,46 @@ def test_choices_causes_and_an_algorithm_with_a_replay_buffer(folder: MakeFolder
     made.call("cart")
     recorded = [each for each in made.events("episode") if "values" in each]
     assert {action for each in recorded for action in each["values"]["actions"]} <= {0, 1}
+
+
+def test_sac_goes_on_from_a_state_with_all_its_tensors(folder: MakeFolder) -> None:
+    import torch
+
+    made = folder(FITNESS)
+    settings = {"learning_starts": 40, "gradient_steps": -1, "buffer_size": 500}
+    changes = {"algorithm": "SAC", "hyperparameters": settings, "normalize": False}
+    made.train(120, REWARD, save_every_s=0)
+    made.call("pendulum", **changes)
+    last = made.events("saved")[-1]
+    state = torch.load(made.path / last["state"], weights_only=True)
+    assert state["env_steps"] == last["env_steps"] == 116
+    made.train(116, REWARD, state=last["state"])
+    made.call("pendulum", **changes)
+    (event,) = made.events("trained")
+    arrays = np.load(made.path / event["policies"][-1]["policy"])
+    for name, tensor in state["parameters"]["policy"].items():
+        np.testing.assert_array_equal(arrays[name], tensor.numpy())
+    assert state["tensors"]["log_ent_coef"].item() != 0.0
+
+
+def test_a_cancelled_training_stops_without_an_answer(folder: MakeFolder) -> None:
+    made = folder(FITNESS)
+    (made.path / "requests" / "cancel-a").touch()
+    trained(made)
+    assert made.events() == []
+
+
+def test_a_film_has_the_size_and_length_that_are_asked(folder: MakeFolder) -> None:
+    made = folder(FITNESS)
+    policy = trained(made)[-1]["policies"][-1]["policy"]
+    entry = {"id": "p", "policy": policy, "seed": 3, "episodes": 2, "record": [1]}
+    made.job("film", policies=[entry], size=[64, 48], most_seconds=0.5, rate=10)
+    made.call("pendulum")
+    (event,) = made.events()
+    assert event == {"event": "filmed", "policy": "p", "number": 1, "pictures": "pictures-p-1.rgb"}
+    pictures = np.fromfile(made.path / event["pictures"], np.uint8).reshape(-1, 48, 64, 3)
+    assert len(pictures) == 5
+    # the picture is square: borders to the left and the right, the pendulum's white between
+    assert pictures[:, :, :8].max() == 0
+    assert pictures[:, 0, 8:56].min() > 200
+    assert (pictures[0] != pictures[-1]).any()
