@@ -10,10 +10,10 @@ from eureka_adapter.job import Job, Variable, episode_seed
 if TYPE_CHECKING:
     from eureka_adapter.episodes import BatchedEnv, play
     from eureka_adapter.rows import Step
-    from eureka_adapter.training import Training, load_arrays, save_arrays
+    from eureka_adapter.training import Training, load_arrays, load_state, save_arrays
 
 __all__ = ["BatchedEnv", "Fault", "Job", "RewardFault", "Step", "Training", "Variable"]
-__all__ += ["blame", "episode_seed", "load_arrays", "play", "save_arrays"]
+__all__ += ["blame", "episode_seed", "load_arrays", "load_state", "play", "save_arrays"]
 
 
 def __getattr__(name: str) -> Any:

@@ -36,7 +36,7 @@ class BatchedEnv(Protocol):
         """Begin an episode in every row from its seed; observations and values of the states."""
 
     def step(self, actions: Any) -> Step:
-        """Apply actions: a policy's, or a tensor of shape (num_envs, num_actions)."""
+        """Apply actions: a policy's, or those of `sampled`."""
 
 
 def play(job: Job, env: BatchedEnv, load_policy: Callable[[Path], Policy]) -> None:
@@ -58,9 +58,11 @@ def play(job: Job, env: BatchedEnv, load_policy: Callable[[Path], Policy]) -> No
 
 
 def sampled(job: Job, env: BatchedEnv, random: bool = True) -> Policy:
-    """Policy of random or zero actions. Shape: (num_envs, num_actions)."""
-    shape = (env.num_envs, job.description["num_actions"])
+    """Policy of random or zero actions. Shape: (num_envs, num_actions); (num_envs,) for one choice
+    alone."""
     choices = torch.tensor(job.description["action_choices"])
+    count = job.description["num_actions"]
+    shape = (env.num_envs,) if len(choices) == 1 else (env.num_envs, count)
     generator = torch.Generator().manual_seed(0)
 
     def act(_: Any) -> Tensor:

@@ -36,9 +36,11 @@ class Watched(gymnasium.Wrapper):
         cause: Cause = lambda env: None,
         max_episode_length: int | None = None,
     ) -> None:
-        """`max_episode_length`: where the environment has no limit of its own. Raises Fault."""
+        """`max_episode_length`: where the environment has no limit or a higher one. Raises
+        Fault."""
         self._own, self._values, self._cause = env, values, cause
-        length = max_episode_length or (env.spec.max_episode_steps if env.spec else None)
+        limits = (max_episode_length, env.spec.max_episode_steps if env.spec else None)
+        length = min(filter(None, limits), default=None)
         if length is None:
             raise Fault(f"the episodes of {env} have no limit", "give `max_episode_length`")
         if max_episode_length is not None:

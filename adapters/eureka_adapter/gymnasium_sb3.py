@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from eureka_adapter.episodes import play
 from eureka_adapter.faults import blame
 from eureka_adapter.gymnasium_envs import Batch, Cause, Values, Watched, describe, reached, stacked
 from eureka_adapter.job import Job, Variable, episode_seed
-from eureka_adapter.training import Training, load_arrays, save_arrays
+from eureka_adapter.training import Training, load_arrays, load_state, save_arrays
 
 STEPS_OF_A_ROLLOUT = 2048
 PACKAGES = ("gymnasium", "stable-baselines3", "torch", "numpy")
@@ -55,7 +56,14 @@ def main(
 
     first = make()
     describe(job, first, variables, control_dt, **{"versions": PACKAGES, **description})
-    learner = _Learner(job, algorithm, hyperparameters or {}, normalize)
+    chosen = getattr(stable_baselines3, algorithm) if isinstance(algorithm, str) else algorithm
+    settings = dict(hyperparameters or {})
+    if chosen is stable_baselines3.PPO:
+        # its own default counts for each environment
+        settings.setdefault("n_steps", max(STEPS_OF_A_ROLLOUT // job.num_envs, 1))
+    given = normalize if isinstance(normalize, Mapping) else {}
+    normalization = {"gamma": settings.get("gamma", 0.99), **given} if normalize else None
+    learner = _Learner(job, chosen, settings, normalization)
     if job.mode == "train":
         learner.train(job.trainings[0], [lambda: first, *[make] * (job.num_envs - 1)])
         return
@@ -114,40 +122,28 @@ class _Keeper(BaseCallback):
         return not self._training.cancelled
 
 
+@dataclass
 class _Learner:
     """The algorithm with its settings, its policy files and its states."""
 
-    def __init__(
-        self,
-        job: Job,
-        algorithm: str | type[BaseAlgorithm],
-        hyperparameters: Mapping[str, Any],
-        normalize: bool | Mapping[str, Any],
-    ) -> None:
-        self._job, self._settings = job, dict(hyperparameters)
-        self._class: Any = algorithm
-        if isinstance(algorithm, str):
-            self._class = getattr(stable_baselines3, algorithm)
-        if self._class is stable_baselines3.PPO:
-            # its own default counts for each environment
-            self._settings.setdefault("n_steps", max(STEPS_OF_A_ROLLOUT // job.num_envs, 1))
-        gamma = self._settings.get("gamma", 0.99)
-        self._normalize = {"gamma": gamma, **(normalize if isinstance(normalize, Mapping) else {})}
-        self._normalizes = bool(normalize)
+    job: Job
+    algorithm: Any
+    settings: dict[str, Any]
+    normalization: dict[str, Any] | None
 
     def _made(self, venv: VecEnv, seed: int, **changes: Any) -> BaseAlgorithm:
         """Algorithm with new weights."""
-        if self._normalizes:
-            venv = VecNormalize(venv, **self._normalize)
+        if self.normalization is not None:
+            venv = VecNormalize(venv, **self.normalization)
         is_dict = isinstance(venv.observation_space, spaces.Dict)
         policy = "MultiInputPolicy" if is_dict else "MlpPolicy"
-        settings = {"policy": policy, "device": self._job.device, **self._settings, **changes}
+        settings = {"policy": policy, "device": self.job.device, **self.settings, **changes}
         with blame("trainer"):
-            return self._class(env=venv, seed=seed, **settings)
+            return self.algorithm(env=venv, seed=seed, **settings)
 
     def train(self, training: Training, makes: Sequence[Callable[[], Watched]]) -> None:
         """Train with the reward, from the beginning or from a state."""
-        state = torch.load(training.state, weights_only=True) if training.state else {}
+        state = load_state(training.state) if training.state else {}
         env_steps = state.get("env_steps", 0)
         seed = episode_seed("algorithm", training.seed, env_steps)
         random.seed(seed)
@@ -159,7 +155,7 @@ class _Learner:
                     getattr(model, name).data.copy_(tensor)
                 _set_statistics(model, state["statistics"])
                 model.num_timesteps, model._n_updates = env_steps, state["updates"]
-            left = self._job.fields["env_steps"] - env_steps
+            left = self.job.fields["env_steps"] - env_steps
             model.learn(left, _Keeper(self, training), reset_num_timesteps=False)
             training.end(lambda path: self.save_policy(path, model))
 
@@ -176,7 +172,7 @@ class _Learner:
 
     def policy(self, path: Path, env: Watched) -> Callable[[Any], Any]:
         """Policy of a file, which acts without noise."""
-        small = {"buffer_size": 1} if issubclass(self._class, OffPolicyAlgorithm) else {}
+        small = {"buffer_size": 1} if issubclass(self.algorithm, OffPolicyAlgorithm) else {}
         model = self._made(DummyVecEnv([lambda: env]), 0, **small)
         arrays = load_arrays(path)
         _set_statistics(model, arrays)

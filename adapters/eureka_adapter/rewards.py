@@ -2,6 +2,7 @@
 checked it, the program's sandbox is around this process, and its builtins are restricted here."""
 
 from __future__ import annotations
+import __future__ as future
 
 import ast
 import builtins
@@ -73,7 +74,9 @@ class SourceFunction:
         given = {name: getattr(builtins, name) for name in _BUILTINS}
         namespace: dict[str, Any] = {"__builtins__": {**given, "__import__": self._import}}
         namespace.update(__name__=self.path.stem, torch=torch, math=math, Tensor=Tensor)
-        exec(compile(tree, str(self.path), "exec", dont_inherit=True), namespace)
+        # without annotations, whose names need not be there
+        flags = future.annotations.compiler_flag
+        exec(compile(tree, str(self.path), "exec", flags, True), namespace)
         if self.name not in namespace:
             raise self._fault(f"{self.path.name} has no function {self.name!r}, expected it there")
         return namespace[self.name]
@@ -152,7 +155,8 @@ class Reward(SourceFunction):
         ]
         if self.terms is None:
             self.terms = tuple(terms)
-        if tuple(terms) != self.terms or len(terms) > MOST_TERMS:
+        are_names = all(isinstance(name, str) for name in terms)
+        if not are_names or tuple(terms) != self.terms or len(terms) > MOST_TERMS:
             message = (
                 f"the terms are {list(terms)}, expected {list(self.terms)} as in the first call"
             )

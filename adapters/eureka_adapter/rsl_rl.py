@@ -21,7 +21,7 @@ from eureka_adapter.episodes import play
 from eureka_adapter.faults import RewardFault, blame
 from eureka_adapter.job import Job, Variable, episode_seed
 from eureka_adapter.rows import Step
-from eureka_adapter.training import Training, load_arrays, save_arrays
+from eureka_adapter.training import Training, load_arrays, load_state, save_arrays
 
 Read = Callable[[Any], Mapping[str, Tensor]]
 
@@ -138,7 +138,7 @@ class _Member:
         self, training: Training, block: _Block, configuration: Mapping[str, Any], job: Job
     ) -> None:
         self.training, self.rows = training, block.rows
-        state = torch.load(training.state, weights_only=True) if training.state else None
+        state = load_state(training.state) if training.state else None
         self.env_steps = state["env_steps"] if state else 0
         torch.manual_seed(episode_seed("algorithm", training.seed, self.env_steps))
         self.algorithm = _runner(block, configuration, job.device).alg

@@ -131,7 +131,7 @@ class Training:
 
     def _report_curve(self) -> None:
         assert self._sums is not None
-        names = ["total", *(self._reward.terms or ())]
+        names = [None, *(self._reward.terms or ())]
         size, steps = len(names), self.env_steps - self._reported
         sums = self._sums.tolist()
         means, magnitudes, squares = (
@@ -148,7 +148,7 @@ class Training:
         terms = {
             name: dict(zip(("mean", "magnitude", "deviation"), each)) for name, *each in moments
         }
-        del terms["total"]
+        del terms[None]  # of the total
         self.job.event(
             "curve",
             training=self.id,
@@ -178,3 +178,9 @@ def load_arrays(path: Path) -> dict[str, Tensor]:
 
     with numpy.load(path, allow_pickle=False) as file:
         return {name: torch.from_numpy(file[name]) for name in file.files}
+
+
+def load_state(path: Path) -> dict[str, Any]:
+    """A state that `torch.save` wrote, on the CPU. It may hold tensors and plain values alone."""
+    state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    return state

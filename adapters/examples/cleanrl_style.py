@@ -6,16 +6,7 @@ import torch
 from torch import nn
 from torch.distributions import Normal
 
-from eureka_adapter import (
-    Job,
-    Step,
-    Training,
-    Variable,
-    episode_seed,
-    load_arrays,
-    play,
-    save_arrays,
-)
+import eureka_adapter as eureka
 
 HORIZON, GAMMA, LAMBDA = 32, 0.95, 0.95
 
@@ -35,7 +26,7 @@ class Sleds:
     def values(self) -> dict:
         return {"position": self.state[:, 0].clone(), "velocity": self.state[:, 1].clone()}
 
-    def step(self, actions: torch.Tensor) -> Step:
+    def step(self, actions: torch.Tensor) -> eureka.Step:
         actions = actions.clamp(-1, 1)
         self.state[:, 1] += 0.2 * actions[:, 0]
         self.state[:, 0] += 0.1 * self.state[:, 1]
@@ -44,7 +35,8 @@ class Sleds:
         ended = fell | late
         self.state[ended] = torch.rand(int(ended.sum()), 2, generator=self.generator) * 2 - 1
         self.age[ended] = 0
-        return Step(reached, actions, fell, late & ~fell, None, self.values(), self.state.clone())
+        ends, seen = (fell, late & ~fell), self.state.clone()
+        return eureka.Step(reached, actions, *ends, start=self.values(), observations=seen)
 
 
 class Agent(nn.Module):
@@ -58,16 +50,16 @@ class Agent(nn.Module):
         return Normal(self.actor(observations), self.log_std.exp())
 
 
-def train(job: Job, training: Training) -> None:
-    saved = torch.load(training.state, weights_only=True) if training.state else {"env_steps": 0}
-    torch.manual_seed(episode_seed("agent", training.seed, saved["env_steps"]))
+def train(job: eureka.Job, training: eureka.Training) -> None:
+    saved = eureka.load_state(training.state) if training.state else {"env_steps": 0}
+    torch.manual_seed(eureka.episode_seed("agent", training.seed, saved["env_steps"]))
     agent, env = Agent(), Sleds(job.num_envs)
     optimizer = torch.optim.Adam(agent.parameters(), lr=3e-3)
     if training.state:
         agent.load_state_dict(saved["agent"])
         optimizer.load_state_dict(saved["optimizer"])
-    rows = range(job.num_envs)
-    observations, start = env.reset([episode_seed(training.seed, "row", row) for row in rows])
+    seeds = [eureka.episode_seed(training.seed, "row", row) for row in range(job.num_envs)]
+    observations, start = env.reset(seeds)
     training.begin(start, saved["env_steps"])
 
     def save_state(path: Path) -> None:
@@ -102,24 +94,24 @@ def train(job: Job, training: Training) -> None:
             optimizer.zero_grad()
             ((agent.critic(observed) - target).square().mean() - gain.mean()).backward()
             optimizer.step()
-        training.keep(lambda path: save_arrays(path, agent.state_dict()), save_state)
-    training.end(lambda path: save_arrays(path, agent.state_dict()))
+        training.keep(lambda path: eureka.save_arrays(path, agent.state_dict()), save_state)
+    training.end(lambda path: eureka.save_arrays(path, agent.state_dict()))
 
 
 def load_policy(path: Path) -> nn.Module:
     agent = Agent()
-    agent.load_state_dict(load_arrays(path))
+    agent.load_state_dict(eureka.load_arrays(path))
     return agent.actor.requires_grad_(False)
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    job = Job.open()
-    variables = [Variable("position", (), "m", doc="position on the line; 0 is its middle")]
-    variables += [Variable("velocity", (), "m/s", doc="velocity along the line")]
+    job = eureka.Job.open()
+    position = eureka.Variable("position", (), "m", doc="place on the line; 0 is its middle")
+    velocity = eureka.Variable("velocity", (), "m/s", doc="velocity along the line")
     sizes = {"num_observations": 2, "num_actions": 1, "max_episode_length": 50}
-    job.described(variables, control_dt=0.1, **sizes, doc="A sled on a line of 4 m.")
+    job.described([position, velocity], control_dt=0.1, doc="A sled on a line of 4 m.", **sizes)
     if job.mode == "train":
         train(job, job.trainings[0])
     else:
-        play(job, Sleds(job.num_envs), load_policy)
+        eureka.play(job, Sleds(job.num_envs), load_policy)

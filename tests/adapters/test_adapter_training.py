@@ -158,8 +158,7 @@ def test_values_of_another_shape_and_unknown_causes_are_the_environments(
 
 
 def test_helpers_exports_and_decorators_of_a_reward(folder: MakeFolder) -> None:
-    source = """from __future__ import annotations
-
+    source = """
 import functools
 
 import torch
@@ -167,7 +166,7 @@ from reward_helpers import twice
 
 
 @torch.jit.script
-def compute_reward(x: Tensor, dt: float, unknown: float) -> tuple[Tensor, dict[str, Tensor]]:
+def compute_reward(x: Tensor, dt: float, unknown: float) -> Tuple[Tensor, Dict[str, Tensor]]:
     return twice(x) + unknown, {"x": torch.full((len(x),), dt)}
 
 

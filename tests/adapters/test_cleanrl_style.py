@@ -18,7 +18,7 @@ def compute_reward(position, velocity):
 
 def test_the_example_learns_and_is_evaluated(folder: MakeFolder) -> None:
     made = folder(FITNESS)
-    made.train(20_000, REWARD, num_envs=16, rungs=[1000])
+    made.train(12_000, REWARD, num_envs=16, rungs=[1000])
     assert made.run(EXAMPLE).returncode == 0
     (trained,) = made.events("trained")
     entries = [

@@ -174,6 +174,11 @@ def test_choices_causes_and_an_algorithm_with_a_replay_buffer(folder: MakeFolder
     assert {each["ended_by"] for each in episodes} == {"fell"}
     assert episodes[0]["length"] == episodes[0]["fitness"] == len(episodes[0]["values"]["cart"])
     assert episodes[0]["values"]["terminated"][-2:] == [0.0, 1.0]
+    # one choice has no dimension of its own
+    assert {each["by"]: set(each["values"]["actions"]) for each in episodes} == {
+        "zero": {0.0},
+        "random": {0.0, 1.0},
+    }
 
     reward = "def compute_reward(pole_angle, actions, terminated):\n    return -terminated, {'fall': -terminated, 'act': actions * 0}\n"
     made.train(400, reward, rungs=[200])
