@@ -1,29 +1,27 @@
-"""Rewards and fitness from their source files. The files are not trusted: a reward comes from a
-language model. An allow-list has checked it before, and the program's sandbox is around this
-process; the builtins are restricted here on top of that."""
+"""Rewards and fitness from their source files. A language model wrote the reward: an allow-list has
+checked it, the program's sandbox is around this process, and its builtins are restricted here."""
 
 from __future__ import annotations
+import __future__ as future
 
 import ast
 import builtins
 import contextlib
-import importlib
-import importlib.util
 import inspect
 import math
 import traceback
-import typing
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from eureka_adapter.faults import EnvironmentFault, Fault, RewardFault
+from eureka_adapter.faults import Fault, RewardFault
 
-if typing.TYPE_CHECKING:
+if TYPE_CHECKING:
     from eureka_adapter.job import Job
 
 PREVIOUS = "previous_"
@@ -33,135 +31,76 @@ _BUILTINS = """abs all any bool dict divmod enumerate filter float frozenset int
 map max min pow range repr reversed round set slice sorted str sum tuple zip ArithmeticError
 AssertionError Exception IndexError KeyError RuntimeError TypeError ValueError ZeroDivisionError
 """.split()  # noqa: SIM905
-    "abs",
-    "all",
-    "any",
-    "bool",
-    "dict",
-    "divmod",
-    "enumerate",
-    "filter",
-    "float",
-    "frozenset",
-    "int",
-    "isinstance",
-    "len",
-    "list",
-    "map",
-    "max",
-    "min",
-    "pow",
-    "range",
-    "repr",
-    "reversed",
-    "round",
-    "set",
-    "slice",
-    "sorted",
-    "str",
-    "sum",
-    "tuple",
-    "zip",
-    "ArithmeticError",
-    "AssertionError",
-    "Exception",
-    "IndexError",
-    "KeyError",
-    "RuntimeError",
-    "TypeError",
-    "ValueError",
-    "ZeroDivisionError",
-]
 
 
 class SourceFunction:
     """A function from a source file, called with the variables and constants that it names."""
 
-    def __init__(self, path: Path, name: str, job: Job, fault: type[Fault] = RewardFault) -> None:
-        """Load the file and bind the arguments. Raises `fault`, also in calls."""
+    def __init__(self, path: Path, name: str, job: Job, fault: Callable[..., Fault]) -> None:
+        """Load the file and bind the arguments. Raises a `fault`, also in calls."""
         self.path, self.name, self._fault = path, name, fault
-        self.return_line: int | None = None
-        function = self._load()
-        numbers = {each["name"]: each["value"] for each in job.description["constants"]}
-        self._constants: dict[str, float] = {}
-        arguments = []
-        for parameter in inspect.signature(function).parameters.values():
-            if {parameter.name, parameter.name.removeprefix(PREVIOUS)} & {*job.names}:
-                arguments.append(parameter.name)
-            elif parameter.name in numbers:
-                self._constants[parameter.name] = numbers[parameter.name]
-            elif not isinstance(parameter.default, (int, float)):
-                raise fault(
-                    f"the argument {parameter.name!r} of {name} is no variable and no constant",
-                    f"use one of {', '.join(job.names)}, with or without {PREVIOUS!r} before it",
-                    self._definition_line,
-                )
-        self.arguments = tuple(arguments)
+        self.line: int | None = None
+        """Line of the function's last `return`."""
+        try:
+            self._function = self._load()
+            parameters = inspect.signature(self._function).parameters.values()
+        except (Exception, SystemExit) as error:
+            raise self._raised(error) from error
+        constants = {each["name"]: each["value"] for each in job.description["constants"]}
+        named = {parameter.name for parameter in parameters}
+        known = {*job.names, *(PREVIOUS + name for name in job.names)}
+        self.arguments = tuple(sorted(named & known))
         """Variables, and `previous_<variable>`."""
-        self._function = function
+        self._constants = {name: constants[name] for name in sorted(named & constants.keys())}
+        for parameter in parameters:
+            is_number = isinstance(parameter.default, (int, float))
+            if not (is_number or parameter.name in known | constants.keys()):
+                raise fault(
+                    f"the argument {parameter.name!r} of {name} is neither variable nor constant",
+                    f"take {', '.join(job.names)}, or one of them after {PREVIOUS!r}",
+                    self.line,
+                )
 
     def _load(self) -> Callable[..., Any]:
         """Run the top level, without decorators such as `@torch.jit.script`."""
-        try:
-            source = self.path.read_text("utf-8")
-            tree = ast.parse(source, str(self.path))  # noqa: TID251  (no threads here)
-            functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-            for node in functions:
-                node.decorator_list = []
-            found = [node for node in functions if node.name == self.name]
-            if not found:
-                raise self._fault(f"{self.path.name} defines no function {self.name!r}")
-            self._definition_line = found[-1].lineno
-            ends = [node.lineno for node in ast.walk(found[-1]) if isinstance(node, ast.Return)]
-            self.return_line = max(ends, default=self._definition_line)
-            given = {name: getattr(builtins, name) for name in _BUILTINS}
-            namespace = {
-                "__builtins__": {**given, "__import__": self._import},
-                "__name__": self.path.stem,
-                "torch": torch,
-                "math": math,
-                "Tensor": Tensor,
-            }
-            exec(compile(tree, str(self.path), "exec", dont_inherit=True), namespace)
-        except Fault:
-            raise
-        except SyntaxError as error:
-            message = f"{self.path.name} is not valid Python: {error.msg}"
-            raise self._fault(message, line=error.lineno) from error
-        except Exception as error:
-            raise self._raised(error) from error
-        return typing.cast("Callable[..., Any]", namespace[self.name])
+        source = self.path.read_text("utf-8")
+        tree = ast.parse(source, str(self.path))  # noqa: TID251  (no threads here)
+        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+        for node in functions:
+            node.decorator_list = []
+            if node.name == self.name:
+                returns = [each.lineno for each in ast.walk(node) if isinstance(each, ast.Return)]
+                self.line = max(returns, default=node.lineno)
+        given = {name: getattr(builtins, name) for name in _BUILTINS}
+        namespace: dict[str, Any] = {"__builtins__": {**given, "__import__": self._import}}
+        namespace.update(__name__=self.path.stem, torch=torch, math=math, Tensor=Tensor)
+        # without annotations, whose names need not be there
+        flags = future.annotations.compiler_flag
+        exec(compile(tree, str(self.path), "exec", flags, True), namespace)
+        if self.name not in namespace:
+            raise self._fault(f"{self.path.name} has no function {self.name!r}, expected it there")
+        return namespace[self.name]
 
     def _import(
-        self,
-        name: str,
-        globals: Mapping[str, Any] | None = None,
-        locals: Mapping[str, Any] | None = None,
-        fromlist: tuple[str, ...] | None = (),
-        level: int = 0,
-    ) -> ModuleType:
-        """Import for the source file: the modules that rewards may use, and the helpers beside."""
-        if name == "reward_helpers" and level == 0:
-            spec = importlib.util.spec_from_file_location(name, self.path.with_name(f"{name}.py"))
-            assert spec is not None
-            assert spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            return module
+        self, name: str, _: Any = None, __: Any = None, names: Any = (), level: int = 0
+    ) -> Any:
+        """Import a module that rewards may use, or the helper functions beside them."""
+        if name == "reward_helpers":
+            path, namespace = self.path.with_name(f"{name}.py"), {"__name__": name}
+            exec(compile(path.read_text("utf-8"), str(path), "exec"), namespace)
+            return SimpleNamespace(**namespace)
         if level or name.partition(".")[0] not in _MODULES:
             raise ImportError(f"{name!r} may not be imported, expected one of {_MODULES}")
-        return __import__(name, None, None, fromlist or (), 0)
+        return __import__(name, None, None, names or (), 0)
 
     def __call__(self, values: Mapping[str, Tensor]) -> Any:
         """Result for values of shape (batch, *shape of the variable), unchecked."""
         device = next(iter(values.values())).device
-        # new tensors are made where the values are; older versions of torch cannot be told
-        there = hasattr(device, "__enter__") and device.type != "cpu"
-        with (
-            torch.inference_mode(False),
-            torch.no_grad(),
-            device if there else contextlib.nullcontext(),
-        ):
+        # new tensors belong to the values; versions of torch before 2 cannot be told
+        there: Any = contextlib.nullcontext()
+        if device.type != "cpu" and hasattr(device, "__enter__"):
+            there = device
+        with torch.inference_mode(False), torch.no_grad(), there:
             copies = {name: values[name].clone() for name in self.arguments}
             try:
                 return self._function(**copies, **self._constants)
@@ -169,72 +108,66 @@ class SourceFunction:
                 raise self._raised(error) from error
 
     def _raised(self, error: BaseException) -> Fault:
+        """Fault for what the source raised, with the last of its lines on the way to the error."""
+        if isinstance(error, Fault):
+            return error
         frames = traceback.extract_tb(error.__traceback__)
         lines = [frame.lineno for frame in frames if frame.filename == str(self.path)]
-        where = f"{self.path.name}, line {lines[-1]}: " if lines else ""
-        message = f"{where}{type(error).__name__}: {error}"
-        return self._fault(message, line=lines[-1] if lines else None)
+        line = error.lineno if isinstance(error, SyntaxError) else (lines or [None])[-1]
+        where = f"{self.path.name}, line {line}: " if line else ""
+        return self._fault(f"{where}{type(error).__name__}: {error}", line=line)
 
     def series(self, what: str, value: Any, like: Tensor, spread: bool = False) -> Tensor:
-        """Checked part of a result as float32 of shape (batch,), batch and device as `like`. A
-        number stands for all rows with `spread`."""
-        if spread and isinstance(value, (int, float)):
-            value = torch.full_like(like, float(value), dtype=torch.float32)
-        elif spread and isinstance(value, Tensor) and value.dim() == 0:
-            value = value.expand(len(like))
-        if not isinstance(value, Tensor) or value.is_complex():
-            found = value.dtype if isinstance(value, Tensor) else type(value).__name__
-            raise self._fault(f"{what} is a {found}, expected a real tensor", "", self.return_line)
-        if tuple(value.shape) != (len(like),):
-            message = f"{what} has shape {tuple(value.shape)}, expected ({len(like)},)"
-            hint = "the first dimension is the batch: reduce the others with dim=-1"
-            raise self._fault(message, hint, self.return_line)
+        """Checked part of a result as float32 of shape (batch,), batch and device as `like`. With
+        `spread` one number stands for all rows."""
+        if spread and (isinstance(value, (int, float)) or getattr(value, "shape", None) == ()):
+            value = torch.as_tensor(value).expand(len(like))
+        found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
+        if found != (len(like),) or value.is_complex():
+            raise self._fault(
+                f"{what} is {found}, expected a real tensor of shape ({len(like)},)",
+                "the first dimension is the batch: reduce the others with dim=-1",
+                self.line,
+            )
         return value.to(device=like.device, dtype=torch.float32)
 
 
 class Reward(SourceFunction):
     """`compute_reward` of a source file."""
 
-    def __init__(self, path: Path, job: Job) -> None:
+    def __init__(self, path: Path, job: Job, training: str) -> None:
         """Load the file. Raises RewardFault, also in calls."""
-        super().__init__(path, "compute_reward", job)
+        super().__init__(path, "compute_reward", job, partial(RewardFault, training=training))
         self.terms: tuple[str, ...] | None = None
+        """Names of the terms, from the first call."""
 
     def __call__(self, values: Mapping[str, Tensor]) -> Tensor:
-        """Total and terms, checked. Shape: (1 + terms, batch). Raises EnvironmentFault where they
-        are not finite because a value is not."""
-        like = values["terminated"]
-        result = super().__call__(values)
+        """Total and terms, checked. Shape: (1 + terms, batch). Raises Fault where they are not
+        finite because a variable is not, else RewardFault."""
+        like, result = values["terminated"], super().__call__(values)
         if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[1], dict)):
             message = f"{self.name} returned {type(result).__name__}, expected (total, terms)"
-            raise RewardFault(message, "return `total, {'name': term}`", self.return_line)
+            raise self._fault(message, "return `total, {'name': term}`", self.line)
         total, terms = result
         rows = [self.series("the total", total, like)]
         rows += [
-            self.series(f"the term {name!r}", each, like, True) for name, each in terms.items()
+            self.series(f"the term {name!r}", term, like, True) for name, term in terms.items()
         ]
-        self.terms = self.terms or tuple(map(str, terms))
-        if tuple(map(str, terms)) != self.terms or len(terms) > MOST_TERMS:
-            message = f"the terms are {list(terms)}, expected {list(self.terms)} as at first"
+        if self.terms is None:
+            self.terms = tuple(terms)
+        are_names = all(isinstance(name, str) for name in terms)
+        if not are_names or tuple(terms) != self.terms or len(terms) > MOST_TERMS:
+            message = (
+                f"the terms are {list(terms)}, expected {list(self.terms)} as in the first call"
+            )
             hint = f"return the same terms in every call, at most {MOST_TERMS}"
-            raise RewardFault(message, hint, self.return_line)
+            raise self._fault(message, hint, self.line)
         stacked = torch.stack(rows)
         if not bool(torch.isfinite(stacked).all()):
-            check_finite({name: values[name] for name in self.arguments})
-            bad = [
-                name
-                for name, row in zip(("total", *self.terms), stacked)
-                if not bool(row.isfinite().all())
-            ]
-            message = f"{' and '.join(map(repr, bad))} is not finite"
-            raise RewardFault(message, "keep every term bounded", self.return_line)
+            bad = [name for name in self.arguments if not bool(values[name].isfinite().all())]
+            if bad:
+                raise Fault(f"the variables {bad} are not finite", "find the simulator's step")
+            finite = torch.isfinite(stacked).all(1).tolist()
+            bad = [name for name, good in zip(("total", *self.terms), finite) if not good]
+            raise self._fault(f"{bad} are not finite", "keep every term bounded", self.line)
         return stacked
-
-
-def check_finite(values: Mapping[str, Tensor]) -> None:
-    """Raises EnvironmentFault for a variable that is not finite."""
-    for name, value in values.items():
-        if not bool(torch.isfinite(value).all()):
-            raise EnvironmentFault(
-                f"the variable {name!r} is not finite", "find the step of the simulator that it is"
-            )
