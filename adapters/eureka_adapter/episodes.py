@@ -21,7 +21,6 @@ Policy = Callable[[Any], Any]
 """Actions, without noise, for observations of all rows."""
 Episode = dict[str, Any]
 """Fields of an `episode` event, with all that may be recorded."""
-LARGEST_FILE = 256 * 2**20
 Picture = Callable[[int, int, int], None]
 """Called with number, row and step of an episode that goes on."""
 
@@ -144,29 +143,19 @@ def _recorded(record: Any, episodes: Sequence[Episode]) -> list[int]:
 
 
 def _film(job: Job, env: BatchedEnv, policy: Policy, entry: Mapping[str, Any]) -> None:
-    """Film the episodes to record. Of `extremes` it plays all first, to know them."""
+    """Film the episodes to record: the start state, then every so many steps."""
     width, height = job.fields["size"]
-    rate, seconds = job.fields["rate"], job.fields["most_seconds"]
-    dt = job.description["control_dt"]
-    most = min(int(rate * seconds), LARGEST_FILE // (3 * width * height))
     numbers = entry["record"]
-    if numbers == "extremes":
-        every = _played(job, env, policy, range(entry["episodes"]), entry["seed"])
-        numbers = _recorded(numbers, every)
     names = {number: f"pictures-{entry['id']}-{number}.rgb" for number in numbers}
-    taken = dict.fromkeys(numbers, 0)
 
     def picture(number: int, row: int, step: int) -> None:
-        """Append the pictures that are due up to this step."""
-        due = min(int(step * dt * rate + 1e-6) + 1, most) - taken[number]
-        if due > 0:
+        if step % job.fields["every"] == 0:
             with blame("environment"):
                 pixels = _fitted(env.render(row), width, height)  # type: ignore[attr-defined]
             with (job.folder / names[number]).open("ab") as file:
-                file.write(pixels * due)
-            taken[number] += due
+                file.write(pixels)
 
-    _played(job, env, policy, numbers, entry["seed"], math.ceil(seconds / dt), picture)
+    _played(job, env, policy, numbers, entry["seed"], job.fields["most_steps"], picture)
     for number, name in names.items():
         job.event("filmed", policy=entry["id"], number=number, pictures=name)
 

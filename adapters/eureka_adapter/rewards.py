@@ -10,6 +10,7 @@ import contextlib
 import inspect
 import math
 import traceback
+import typing
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 PREVIOUS = "previous_"
 MOST_TERMS = 64
 _MODULES = ("__future__", "functools", "math", "torch", "typing")
+_HELPER_MODULES = ("torch_jit_utils", "torch_utils")
+"""Modules that published rewards import Isaac Gym's helper functions from."""
 _BUILTINS = """abs all any bool dict divmod enumerate filter float frozenset int isinstance len list
 map max min pow range repr reversed round set slice sorted str sum tuple zip ArithmeticError
 AssertionError Exception IndexError KeyError RuntimeError TypeError ValueError ZeroDivisionError
@@ -73,7 +76,9 @@ class SourceFunction:
                 self.line = max(returns, default=node.lineno)
         given = {name: getattr(builtins, name) for name in _BUILTINS}
         namespace: dict[str, Any] = {"__builtins__": {**given, "__import__": self._import}}
-        namespace.update(__name__=self.path.stem, torch=torch, math=math, Tensor=Tensor)
+        given = {name: getattr(typing, name) for name in ("Any", "Dict", "List", "Tuple")}
+        namespace |= {**self._helpers(), **given, "__name__": self.path.stem}
+        namespace.update(torch=torch, math=math, Tensor=Tensor)
         # without annotations, whose names need not be there
         flags = future.annotations.compiler_flag
         exec(compile(tree, str(self.path), "exec", flags, True), namespace)
@@ -81,14 +86,19 @@ class SourceFunction:
             raise self._fault(f"{self.path.name} has no function {self.name!r}, expected it there")
         return namespace[self.name]
 
+    def _helpers(self) -> dict[str, Any]:
+        """Isaac Gym's helper functions, from the file beside the reward."""
+        path, namespace = self.path.with_name("reward_helpers.py"), {"__name__": "reward_helpers"}
+        if path.is_file():
+            exec(compile(path.read_text("utf-8"), str(path), "exec"), namespace)
+        return {name: each for name, each in namespace.items() if not name.startswith("__")}
+
     def _import(
         self, name: str, _: Any = None, __: Any = None, names: Any = (), level: int = 0
     ) -> Any:
         """Import a module that rewards may use, or the helper functions beside them."""
-        if name == "reward_helpers":
-            path, namespace = self.path.with_name(f"{name}.py"), {"__name__": name}
-            exec(compile(path.read_text("utf-8"), str(path), "exec"), namespace)
-            return SimpleNamespace(**namespace)
+        if name == "reward_helpers" or name.rpartition(".")[2] in _HELPER_MODULES:
+            return SimpleNamespace(**self._helpers())
         if level or name.partition(".")[0] not in _MODULES:
             raise ImportError(f"{name!r} may not be imported, expected one of {_MODULES}")
         return __import__(name, None, None, names or (), 0)

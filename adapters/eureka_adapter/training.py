@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from eureka_adapter.job import Job
 
 Save = Callable[[Path], None]
-CURVE_EVENTS = 200
 
 
 class Training:
@@ -37,6 +36,11 @@ class Training:
         self.env_steps = 0
         self._path = job.folder / entry["reward"]
         self._budget: float = job.fields.get("env_steps", math.inf)
+        num_envs = job.num_envs / len(job.fields["trainings"])
+        # often enough for a slow simulator, seldom enough for millions of steps, and by their
+        # number alone, so that equal trainings have equal curves
+        self.curve_every = min(max(32 * num_envs, self._budget / 1000), 256 * num_envs)
+        """Env steps between two events of its curve."""
         self._rungs: list[int] = sorted(entry["rungs"])
         self._policies: list[dict[str, Any]] = []
         self._saves: list[Path] = []
@@ -74,7 +78,7 @@ class Training:
         sums = torch.cat([each.sum(dim=1) for each in moments])
         self._sums = sums if self._sums is None else self._sums + sums
         self.env_steps += len(rows.done)
-        if self.env_steps - self._reported >= max(self._budget / CURVE_EVENTS, 1):
+        if self.env_steps - self._reported >= self.curve_every:
             self._report_curve()
         rows.finish(step.start)
         return result[0]

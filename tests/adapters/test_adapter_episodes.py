@@ -123,15 +123,14 @@ def test_a_film_has_a_picture_for_each_moment(folder: MakeFolder) -> None:
     made = folder(FITNESS)
     number = next(n for n in range(9) if not odd(n))
     entry = {"id": "p", "policy": "p.npz", "seed": 3, "episodes": 9, "record": [number]}
-    made.job("film", policies=[entry], size=[8, 8], most_seconds=0.35, rate=20)
+    made.job("film", policies=[entry], size=[8, 8], most_steps=5, every=2)
     play(opened(made), Counters(1), policy)
     (event,) = made.events()
     assert (event["policy"], event["number"]) == ("p", number)
     pictures = np.fromfile(made.path / event["pictures"], np.uint8).reshape(-1, 8, 8, 3)
-    # 20 pictures a second of steps of 0.1 s: each state twice after the start; 0.35 s have 7
-    assert pictures[:, 4, 0, 0].tolist() == [0, 10, 10, 20, 20, 30, 30]
+    assert pictures[:, 4, 0, 0].tolist() == [0, 20, 40]
     # twice as wide as high: borders above and below
-    assert pictures[-1, :, 0, 0].tolist() == [0, 0, 30, 30, 30, 30, 0, 0]
+    assert pictures[-1, :, 0, 0].tolist() == [0, 0, 40, 40, 40, 40, 0, 0]
 
 
 def test_a_dry_run_tells_good_rewards_from_bad_ones(folder: MakeFolder) -> None:

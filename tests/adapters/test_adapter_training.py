@@ -36,6 +36,7 @@ def step(x: list[float], actions: list[float], **more: Any) -> Step:
 
 def test_totals_and_the_curve_are_as_by_hand(folder: MakeFolder) -> None:
     made = training(place := folder(FITNESS), REWARD, env_steps=800)
+    made.curve_every = 4
     made.begin({"x": torch.tensor([0.0, 1.0])})
     # gain = 2 (x - previous) / 0.5; the start states are the first previous values
     assert made.step(step([1.0, 1.0], [0.5, 0.0])).tolist() == [4.5, 0.0]
@@ -90,6 +91,7 @@ def test_an_episodes_fitness_is_reduced(
 ) -> None:
     made = training(place := folder("def compute_fitness(x):\n    return x\n"), REWARD, 600)
     made.job.fields["fitness"]["reduction"] = reduction
+    made.curve_every = 3
     made.begin()
     for x in (1.0, 4.0):
         made.step(step([x], [0.0]))

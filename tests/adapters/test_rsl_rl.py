@@ -77,7 +77,7 @@ def test_a_state_goes_on_and_a_policy_is_evaluated(folder: MakeFolder) -> None:
     made.job("train", env_steps=6500, save_every_s=600, trainings=entry)
     made.call("point")
     (trained,) = made.events("trained")
-    assert (made.events("curve")[0]["env_steps"] - 6400, trained["env_steps"]) == (36, 6528)
+    assert (made.events("curve")[0]["env_steps"] - 6400, trained["env_steps"]) == (128, 6528)
     made.evaluate(trained["policies"][-1]["policy"], record="extremes", episodes=9)
     made.call("point")
     episodes = made.events("episode")
