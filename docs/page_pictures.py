@@ -59,25 +59,29 @@ def main() -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert served.stdout is not None
-    address = served.stdout.readline().split()[-1]
-    origin = address.partition("/?")[0]
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox"]
-        )
-        page = browser.new_context(viewport=SIZE).new_page()  # type: ignore[arg-type]
-        page.set_default_timeout(PATIENCE_MS)
-        page.goto(address)
-        page.goto(f"{origin}/runs/{run.name}")
-        page.evaluate("document.querySelector('video').currentTime = 2.5")
-        picture(page, "page")
-        refinement(page, f"{origin}/runs/{run.name}/refine")
-        page.goto(f"file://{run / 'report.html'}")
-        picture(page, "report")
-        browser.close()
-    served.terminate()
-    served.wait()
+    try:
+        assert served.stdout is not None
+        address = served.stdout.readline().split()[-1]
+        origin = address.partition("/?")[0]
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path="/usr/bin/chromium", args=["--no-sandbox"]
+            )
+            # the page's own policy forbids the scripts that wait for its videos
+            context = browser.new_context(viewport=SIZE, bypass_csp=True)  # type: ignore[arg-type]
+            page = context.new_page()
+            page.set_default_timeout(PATIENCE_MS)
+            page.goto(address)
+            page.goto(f"{origin}/runs/{run.name}")
+            page.evaluate("document.querySelector('video').currentTime = 2.5")
+            picture(page, "page")
+            refinement(page, f"{origin}/runs/{run.name}/refine")
+            page.goto(f"file://{run / 'report.html'}")
+            picture(page, "report")
+            browser.close()
+    finally:
+        served.terminate()
+        served.wait()
 
 
 if __name__ == "__main__":
