@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 import time
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from model_access import LITELLM, REQUEST, WIRES, At, Patient, Waits, Wire, refused_by
 from model_server import HTML, Answer, Cut, Ending, HttpFailure, ModelServer, Raw, Reply, Stall
 
-from eureka_agent.llm.access import ModelAccess
+from eureka_agent.llm.access import ModelAccess, ask_loopback_directly
 from eureka_agent.llm.interface import FinishReason
 
 TRIES = 6
@@ -315,3 +316,15 @@ async def test_no_proxy_stands_between_us_and_this_machine(
             monkeypatch.setenv(name, exempt)
         at.server.answers = ["ok"]
         assert (await at.open(timeout_s=2).complete(REQUEST)).text == "ok"
+
+
+def test_hosts_that_are_exempt_from_a_proxy_stay_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    monkeypatch.setenv("no_proxy", "example.com, localhost")
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    ask_loopback_directly()
+    hosts = os.environ["NO_PROXY"].split(",")
+    assert hosts[:2] == ["example.com", "localhost"]
+    assert os.environ["no_proxy"] == os.environ["NO_PROXY"]
+    assert "127.0.0.1" in hosts
+    assert len(set(hosts)) == len(hosts)

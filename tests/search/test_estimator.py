@@ -80,6 +80,7 @@ def test_a_plan_starts_no_search(planned: dict[str, Any], shared_eureka: Command
     assert planned["per_generation"] == {"candidates": 3, "confirmations": 1}
     assert (planned["finals"], planned["baselines"]) == (3, 4)
     assert planned["seconds"] > 0
+    assert not any("cluster" in note for note in planned["notes"])
     assert (planned["requests"], planned["money"]) == (0, "0")
     assert [path.name for path in (shared_eureka.folder / "runs").iterdir()] == [".cache"]
 
