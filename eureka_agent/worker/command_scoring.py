@@ -1,11 +1,10 @@
-"""Scores, measurements, dry runs and videos of a command environment, each by a job of its own that
-never gets a reward, but for dry runs."""
+"""Scores, measurements and videos of a command environment, each by a job that gets no reward."""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ import numpy as np
 import torch
 
 from eureka_agent import records
-from eureka_agent.boundary.commands import DryRun, Evaluate, Film, Prepare
-from eureka_agent.boundary.events import DryRunDone, Evaluated, Filmed, PolicyScore
-from eureka_agent.records import EpisodeSummary, Evaluation, Finding, Measurements, UntrainedScore
+from eureka_agent.boundary.commands import Evaluate, Film, Prepare
+from eureka_agent.boundary.events import Evaluated, Filmed, PolicyScore
+from eureka_agent.records import EpisodeSummary, Evaluation, Measurements, UntrainedScore
 from eureka_agent.simulation import command_events as told
 from eureka_agent.simulation.command_environment import (
     LIMIT_SECONDS,
@@ -26,7 +25,6 @@ from eureka_agent.simulation.command_environment import (
 )
 from eureka_agent.simulation.command_job import (
     CommandJob,
-    RewardFaultError,
     UserCommand,
     fitness_source,
 )
@@ -39,7 +37,6 @@ from eureka_agent.worker.command_training import CommandPopulation, unwrapped
 from eureka_agent.worker.film import RATE, FilmScene, Sheet
 from eureka_agent.worker.film_job import FilmJob, PlayedScene, watching
 
-_DRY_STEPS = 20
 _MOST_PICTURES = 300
 """Pictures of an episode: 256 MiB hold twice as many of the largest size in use."""
 _ALWAYS_ZERO = ("actions", "terminated", "succeeded")
@@ -191,31 +188,6 @@ class CommandScorer:
         job = {"device": self._device, "num_envs": self._num_envs, "policies": listed, **asked}
         return CommandJob(self._command, mode, job, files, self._folder)
 
-    def dry_run(self, command: DryRun, done: DryRunDone) -> DryRunDone:
-        """The findings of a dry run on recorded states (`done`); where it found no error, also
-        those of steps in the simulator itself."""
-        described = self._loaded.described
-        can = described is not None and described.event.can.dry_run
-        if not can or any(each.severity == "error" for each in done.findings):
-            return done
-        training = {"id": "0", "reward": "reward-0.py", "seed": 0, "state": None, "rungs": []}
-        job = {
-            "device": "cpu",
-            "num_envs": self._num_envs,
-            "most_steps": _DRY_STEPS,
-            "trainings": [training],
-        }
-        files = {"reward-0.py": command.reward.source.encode()}
-        with CommandJob(self._command, "dry_run", job, files, self._folder) as running:
-            try:
-                if not any(isinstance(each, told.RanEvent) for each in running.run(LIMIT_SECONDS)):
-                    raise running.unfinished("`ran`")
-            except RewardFaultError as error:
-                words = {"message": error.message, "line": error.line, "hint": error.hint}
-                found = Finding(code="D301", severity="error", **words)
-                return done.model_copy(update={"findings": (*done.findings, found)})
-        return done
-
 
 def evaluation_of(episodes: Sequence[PlayedEpisode], seed: int) -> Evaluation:
     """Scores of a policy's episodes."""
@@ -263,18 +235,22 @@ class CommandFilm(FilmJob):
         self._every = 1
         """Control steps between two pictures."""
 
-    def _policies(self, record: list[int] | str) -> dict[str, tuple[Path, dict[str, Any]]]:
-        asked = {"seed": self._command.seed, "episodes": self._command.episodes, "record": record}
+    def _policies(self, record: Iterable[int]) -> dict[str, tuple[Path, dict[str, Any]]]:
+        """The policies and what is asked of them; `record`: numbers of episodes."""
+        asked = {
+            "seed": self._command.seed,
+            "episodes": self._command.episodes,
+            "record": list(record),
+        }
         files = (self._folder / each.policy for each in self._command.policies)
         return {str(place): (file, asked) for place, file in enumerate(files)}
 
     def _play(self) -> list[list[PlayedScene]]:
         """Choose the episodes by their scores, then have them played once more with pictures."""
-        scores = self._scorer.play(self._policies([]))
+        scores = self._scorer.play(self._policies(range(self._command.episodes)))
         self._pick(torch.tensor([each.told.fitness for each in scores["0"]]))
         numbers = sorted(set(self._numbers.values()))
-        again = self._scorer.play(self._policies(numbers))
-        longest = max(it[n].told.length for it in again.values() for n in numbers)
+        longest = max(it[n].told.length for it in scores.values() for n in numbers)
         shown = min(longest, math.ceil(self._command.seconds / self._class.control_dt))
         length = longest if self._command.sheet else shown
         steps = max(1.0 / (RATE * self._class.control_dt), length / _MOST_PICTURES)
@@ -293,7 +269,7 @@ class CommandFilm(FilmJob):
                 )
                 for name, number in self._numbers.items()
             ]
-            for policy, episodes in again.items()
+            for policy, episodes in scores.items()
         ]
 
     def _row(self, policy: int, number: int) -> int:

@@ -157,8 +157,7 @@ class Worker:
             self._ran_generated_code = True
         match command:
             case commands.DryRun():
-                done = self._dry_runners_of(loaded, task)[0].run(command)
-                return [done if self._command is None else self._command.dry_run(command, done)]
+                return [self._dry_runners_of(loaded, task)[0].run(command)]
             case commands.ScoreTransitions():
                 return [self._dry_runners_of(loaded, task)[1].run(command)]
             case commands.GiveCredit():
