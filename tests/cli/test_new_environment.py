@@ -25,7 +25,7 @@ def eureka(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - {"command"}))  # its own test has its simulator
 def test_a_template_keeps_the_contract_and_names_all_that_it_says(
     tmp_path: Path, kind: str
 ) -> None:
