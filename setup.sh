@@ -6,9 +6,12 @@
 #   setup.sh gpu      what MuJoCo environments need on a GPU as well
 #   setup.sh gymnasium  what the MuJoCo environments of Gymnasium itself need as well
 #   setup.sh metaworld  what the MetaWorld environments need as well: models of robot and objects, 37 MB
+#   setup.sh mlflow   what --log mlflow needs as well
 #   setup.sh notify   what notifications of batches need as well
 #   setup.sh trainers what adapters and benchmarks need as well: other PPO libraries
 #   setup.sh ray      what trainings on other machines need as well
+#   setup.sh trackio  what --log trackio needs as well
+#   setup.sh wandb    what --log wandb needs as well
 # EUREKA_PYTHON names the Python to use.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)

@@ -103,6 +103,18 @@ def read_command(folder: Path) -> CommandFile:
         raise EnvironmentLoadError(what, hint) from None
 
 
+def script_of(command: CommandFile, folder: Path) -> Path:
+    """Path of the script. Raises EnvironmentLoadError where there is none."""
+    path = folder / command.script
+    if not path.is_file():
+        raise EnvironmentLoadError(
+            f"the script in {str(folder / COMMAND_FILE)!r} is {command.script!r}, and there is no"
+            " such file in the folder",
+            "correct the name, or bring the file back",
+        )
+    return path
+
+
 def program(command: CommandFile, folder: Path) -> Path:
     """Absolute path of the interpreter. Raises EnvironmentLoadError where there is none."""
     named = Path(os.path.expanduser(command.interpreter))
@@ -110,14 +122,15 @@ def program(command: CommandFile, folder: Path) -> Path:
         found = shutil.which(str(named))
         path = None if found is None else Path(found)
     else:
-        path = folder / named
+        # a folder on the way that `..` leaves is not there behind a wall
+        path = Path(os.path.abspath(folder / named))
     if path is None or not os.access(path, os.X_OK) or path.is_dir():
         raise EnvironmentLoadError(
             f"the interpreter in {str(folder / COMMAND_FILE)!r} is {command.interpreter!r}, which"
             " is no program on this machine",
             "name the Python of the simulator's environment, such as ~/venvs/sim/bin/python",
         )
-    return Path(os.path.abspath(path))
+    return path
 
 
 def readable_folders(command: CommandFile, folder: Path) -> tuple[Path, ...]:

@@ -13,6 +13,7 @@ from eureka_agent.critic.vocabulary import executed_nodes
 from eureka_agent.errors import did_you_mean
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.reward_names import ALL_BUILTINS
+from eureka_agent.rewards import RewardSpecification
 from eureka_agent.task import PREVIOUS_PREFIX
 
 FUNCTION_NAME = "compute_reward"
@@ -37,6 +38,17 @@ def check_contract(
     findings += _check_arguments(functions[-1], description, trusted)
     findings += _check_names(tree, description)
     return sorted(findings, key=lambda item: (item.line or 0, item.column or 0))
+
+
+def contract_fault(reward: RewardSpecification, description: TaskDescription) -> str:
+    """First error of a reward that may read all variables of an environment, with its hint; empty
+    where it keeps the contract."""
+    try:
+        findings = check_contract(syntax.parsed(reward.source), description, trusted=True)
+    except (SyntaxError, ValueError) as error:
+        return f"it is not valid Python: {error}"
+    wrong = [each for each in findings if each.severity == "error"]
+    return f"{wrong[0].message}; {wrong[0].hint}".rstrip("; ") if wrong else ""
 
 
 def reward_functions(tree: ast.Module) -> list[ast.FunctionDef]:

@@ -16,6 +16,7 @@ from eureka_agent import wording
 from eureka_agent.archive.files import write_text
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, read_plain
+from eureka_agent.critic.contract import contract_fault
 from eureka_agent.errors import EnvironmentFaultError, EurekaError, RunFolderError, SettingsError
 from eureka_agent.fleet.devices import choose_hardware
 from eureka_agent.fleet.dry_runner import DryRunner
@@ -119,6 +120,11 @@ async def prove(
                 f"--with {problem.environment} is an environment of this program's trainer",
                 "name the folder of a command environment (docs/your-own-simulator.md)",
             )
+        unfit = {name: contract_fault(each, description) for name, each in rewards.items()}
+        winner = next(iter(rewards))
+        if unfit[winner]:
+            what = f"the reward {winner} does not fit {problem.environment}: {unfit[winner]}"
+            raise SettingsError(what, "have the command tell variables of the same names")
         work = _Work(run, description, env_steps, say)
         wanted = [(name, derive_seed("proof", place)) for place in range(seeds) for name in rewards]
         known = {(each.name, each.seed) for each in work.proof.trainings}
@@ -135,6 +141,12 @@ async def prove(
             try:
                 async with asyncio.TaskGroup() as group:
                     for name, seed in missing:
+                        if unfit[name]:
+                            failed = ProofTraining(
+                                name=name, seed=seed, fitness=None, failure=unfit[name]
+                            )
+                            work.record(failed)
+                            continue
                         one = work.train(trainings, evaluator, name, rewards[name], seed)
                         group.create_task(one)
             except* EurekaError as errors:
@@ -196,12 +208,15 @@ class _Work:
             except EurekaError as error:
                 failure = error.message
         seconds = time.monotonic() - began
-        each = ProofTraining(
-            name=name, seed=seed, fitness=fitness, seconds=seconds, failure=failure
-        )
-        self.proof = self.proof.model_copy(update={"trainings": (*self.proof.trainings, each)})
+        told = {"fitness": fitness, "seconds": seconds, "failure": failure}
+        self.record(ProofTraining(name=name, seed=seed, **told))
+
+    def record(self, training: ProofTraining) -> None:
+        """Store a training that has ended, and tell of it."""
+        trainings = (*self.proof.trainings, training)
+        self.proof = self.proof.model_copy(update={"trainings": trainings})
         write_text(self._path, self.proof.model_dump_json(indent=1))
-        self._say(each)
+        self._say(training)
 
 
 # ── its words ─────────────────────────────────────────────────────────────────────────────────────

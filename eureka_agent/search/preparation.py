@@ -197,6 +197,12 @@ def checked(
             " --no-baselines or --finalists 0 leaves them out",
             "leave one of the two out",
         )
+    if asked.train_baselines and not asked.trains_baselines:
+        raise errors.SettingsError(
+            "--train-baselines trains the human and the sparse reward, and --no-baselines or"
+            " --finalists 0 leaves them out",
+            "leave one of the two out",
+        )
     check_installed(asked.log)
     if asked.budget is not None:
         parse_budget(asked.budget)

@@ -10,6 +10,7 @@ from typing import Any
 from eureka_agent.archive.files import locked
 from eureka_agent.archive.run_folder import Run, create_run, open_run, versions
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.critic.contract import contract_fault
 from eureka_agent.designer.interface import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.invocation import resume_command
@@ -168,6 +169,8 @@ def _opening_notices(
         opening.append(Notice(text=began.card_text, stays=True))
     workers = plan_capacity(run.settings, ready.hardware.places).workers
     opening.append(Notice(text=ready.hardware.sentence(workers)))
+    if not resumed and run.settings.trains_baselines:
+        opening += _unfit_baselines(run)
     if run.description.command is not None:
         opening.append(_walls_of_command(run.description.command, ready.wall.name))
     if ready.given is None and run.settings.iterations:
@@ -175,6 +178,19 @@ def _opening_notices(
         if not resumed:
             opening += notices(run.sentence, run.description, offline=ready.models is None)
     return opening
+
+
+def _unfit_baselines(run: Run) -> list[Notice]:
+    """Warnings of baselines that cannot be trained."""
+    faults = {
+        name: contract_fault(reward, run.description)
+        for name, reward in run.description.baselines.items()
+    }
+    return [
+        Notice(text=f"the {name} reward cannot be trained: {fault}", level="warning", stays=True)
+        for name, fault in faults.items()
+        if fault
+    ]
 
 
 def _walls_of_command(command: CommandFacts, wall: str) -> Notice:

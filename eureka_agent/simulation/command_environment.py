@@ -17,6 +17,7 @@ from torch import Tensor
 from eureka_agent import task as vocabulary
 from eureka_agent.command_file import CommandFile, TaskOfCommand, read_command
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
+from eureka_agent.invocation import command as command_line
 from eureka_agent.records import CommandFacts
 from eureka_agent.simulation.command_events import (
     PROTOCOL,
@@ -87,7 +88,7 @@ class CommandTask(VecTask):
     def _refuse(self, *_: Any) -> NoReturn:
         raise EnvironmentLoadError(
             f"{str(self.folder)!r} is a command: its simulator cannot be stepped from here",
-            "`eureka search`, `eureka envs --check` and `eureka prove` work with it",
+            f"`{command_line('search')}` and `{command_line('envs --check')}` work with it",
         )
 
     pre_physics_step = compute_observations = compute_variables = reset_idx = _refuse  # type: ignore[assignment]

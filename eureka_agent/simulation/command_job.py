@@ -17,8 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import eureka_agent
-from eureka_agent.command_file import CommandFile, program
-from eureka_agent.errors import EnvironmentFaultError, EurekaError, signal_name, system_reason
+from eureka_agent.command_file import CommandFile, program, script_of
+from eureka_agent.errors import (
+    EnvironmentFaultError,
+    EurekaError,
+    signal_name,
+    system_reason,
+)
 from eureka_agent.records import WrittenFitness
 from eureka_agent.simulation import command_events as events
 from eureka_agent.task import FitnessReduction
@@ -41,8 +46,10 @@ _PASSED_ON = (
     *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "EUREKA_WORKER"),
 )
 """Variables passed on to the command: an allow-list, so that no key is among them."""
-_REWARD_LINE = re.compile(r'^ *File "[^"]*reward-\d+\.py", line (\d{1,6})', re.MULTILINE)
-"""Frame of a reward in a traceback of Python."""
+_OUR_LINE = re.compile(
+    r'^ *File "[^"]*/(reward-\d+\.py|fitness\.py)", line (\d{1,6})', re.MULTILINE
+)
+"""Frame of a reward or a fitness in a traceback of Python."""
 _WRITTEN = """
 
 import functools as _functools
@@ -159,9 +166,10 @@ class CommandJob:
             **command.file.variables,
         }
         interpreter = program(command.file, command.folder)
+        script = script_of(command.file, command.folder)
         try:
             started = subprocess.Popen(
-                [interpreter, command.folder / command.file.script, self.folder],
+                [interpreter, script, self.folder],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -237,9 +245,14 @@ class CommandJob:
             hint = "SIGKILL may mean a lack of memory: raise `memory_gib` in command.yaml"
             raise CommandDiedError(what, hint)
         words = self.last_words()
-        if lines := _REWARD_LINE.findall(words):  # its script lets a reward's exception through
-            raise RewardFaultError(words.splitlines()[-1], line=int(lines[-1]))
-        what = f"the command ended with exit status {status}{words}"
+        last = words.strip().rpartition("\n")[2]
+        file, line = [("", "0"), *_OUR_LINE.findall(words)][-1]
+        if file.startswith("reward-"):  # its script lets a reward's exception through
+            raise RewardFaultError(last, line=int(line))
+        if file == FITNESS_FILE:
+            what = f"the task's fitness, line {line}: {last}"
+            raise EnvironmentFaultError(what, "correct the task's `fitness` of command.yaml")
+        what = f"the command ended with exit status {status}: {last or 'it printed nothing'}{words}"
         hint = "run the script by hand on a job folder (docs/protocol.md)"
         if _PORT.search(words):
             hint = "take a free port (0) in the script, or train one at a time: `slots: 1`"

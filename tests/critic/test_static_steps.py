@@ -11,9 +11,10 @@ import torch
 
 from eureka_agent.critic import vocabulary
 from eureka_agent.critic.allow_list import check_allow_list
-from eureka_agent.critic.contract import check_contract
+from eureka_agent.critic.contract import check_contract, contract_fault
 from eureka_agent.critic.parse import parse
 from eureka_agent.records import TaskDescription, VariableSpec
+from eureka_agent.rewards import baseline
 
 DESCRIPTION = TaskDescription(
     environment="walker",
@@ -343,3 +344,14 @@ def test_no_setting_of_torch_is_in_reach_of_a_reward() -> None:
             finding.code
             for finding in check_allow_list(ast.parse(f"import torch\ntorch.{name}(x)"))
         ] == ["A204"], name
+
+
+@pytest.mark.parametrize(
+    ("argument", "fault"),
+    [("torso_velocity", ""), ("torso_speed", "torso_speed"), ("x)(", "it is not valid Python")],
+)
+def test_a_baseline_that_does_not_fit_its_environment_says_why(argument: str, fault: str) -> None:
+    source = f"def compute_reward({argument}):\n    return 1, {{}}\n"
+    found = contract_fault(baseline(source), DESCRIPTION)
+    assert fault in found
+    assert bool(found) == bool(fault)

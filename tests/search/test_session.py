@@ -18,7 +18,7 @@ from eureka_agent.journal.entries import Notice, RunEnded
 from eureka_agent.journal.progress import RequestEnded, RequestStarted
 from eureka_agent.records import Cost, RunStatus, TaskDescription
 from eureka_agent.search.assembly import SAVING_SECONDS, saving_when_stopped
-from eureka_agent.search.preparation import effective_settings
+from eureka_agent.search.preparation import checked, effective_settings
 from eureka_agent.search.recorder import Recorder, end_run
 from eureka_agent.search.session import moved_devices
 
@@ -182,3 +182,9 @@ async def test_an_error_on_the_way_to_the_end_is_no_traceback_of_an_abandoned_ta
     del running
     gc.collect()
     assert told == []
+
+
+@pytest.mark.parametrize("without", [{"baselines": False}, {"finalists": 0}])
+def test_baselines_are_not_both_trained_and_left_out(without: dict[str, Any]) -> None:
+    with pytest.raises(SettingsError, match="--train-baselines trains the human"):
+        checked({"train_baselines": True, **without}, None, None)

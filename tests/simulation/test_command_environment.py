@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +12,9 @@ import pytest
 import torch
 from command_folders import write_point
 
-from eureka_agent.command_file import CommandFile, read_command, readable_folders
+from eureka_agent.command_file import CommandFile, program, read_command, readable_folders
 from eureka_agent.environment_files import fingerprints
-from eureka_agent.errors import EnvironmentLoadError, EurekaError
+from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
 from eureka_agent.simulation import command_environment, command_job
 from eureka_agent.simulation.command_environment import (
     Described,
@@ -72,7 +73,7 @@ def _variable(described: Described, name: str) -> Variable:
     ("fault", "said"),
     [
         ("signal", r"the command was ended by SIGKILL.*\nthe point begins to move"),
-        ("status", r"exit status 1\n(?s:.*)no license for this simulator"),
+        ("status", "exit status 1: no license for this simulator"),
         ("port", r"(?s)Address already in use"),
         ("flood", "an event longer than 16 MiB"),
         ("no event", r"a line that is no event: .*'hello'"),
@@ -146,3 +147,27 @@ def test_a_file_that_an_event_names_may_not_be_a_link(tmp_path: Path) -> None:
             job.file("policy")
         place = job.folder
     assert not place.exists()
+
+
+def test_a_fitness_that_raises_is_named_with_its_line(tmp_path: Path) -> None:
+    folder = write_point(tmp_path / "point")
+    (folder / "fitness.py").write_text("def compute_fitness(distance):\n    return distance.nope\n")
+    with pytest.raises(EnvironmentFaultError, match="the task's fitness, line 2: AttributeError"):
+        load_environment(str(folder))
+
+
+def test_a_missing_script_is_named(tmp_path: Path) -> None:
+    folder = write_point(tmp_path / "point", script="nope.py")
+    with pytest.raises(EnvironmentLoadError, match=r"is 'nope.py', and there is no such file"):
+        load_environment(str(folder))
+
+
+def test_an_interpreter_is_found_without_the_folders_that_its_path_leaves(tmp_path: Path) -> None:
+    inner = Path(sys.executable)
+    path = inner.parent / ".." / inner.parent.name / inner.name
+    folder = write_point(tmp_path / "point", interpreter=str(path))
+    assert program(read_command(folder), folder) == inner
+    # a wall shows no folder that `..` leaves
+    gone = write_point(tmp_path / "gone", interpreter=str(tmp_path / "none" / ".." / "python"))
+    (tmp_path / "python").symlink_to(inner)
+    assert program(read_command(gone), gone) == tmp_path / "python"

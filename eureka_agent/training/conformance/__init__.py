@@ -114,7 +114,7 @@ class _Checking:
     """Errors so far: any step can raise them, and one report is enough."""
 
     def results(self, task: str | None) -> Iterator[CheckResult]:
-        expected = "env.py and every task can be imported"
+        expected = "the environment and every task can be loaded"
         yield from self._check("", "loads", expected, partial(self._load, task))
         if self._loaded is None or self._broken:
             return
