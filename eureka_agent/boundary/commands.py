@@ -31,6 +31,8 @@ class Open(Record):
     """Replaces the task's own metric."""
     described: str = ""
     """Description by itself that a command environment gave before (`Opened.described`)."""
+    interpreter: str = ""
+    """Absolute path of a command environment's interpreter: a worker has another home folder."""
     rehearse: bool = False
     """Record the states for dry runs now and step on for one episode. This finds faults of the
     environment before anything is paid."""

@@ -23,6 +23,7 @@ from eureka_agent.boundary.events import Evaluated, Event, Fault, Opened, Prepar
 from eureka_agent.command_file import (
     CommandFile,
     command_file_in,
+    program,
     read_command,
     readable_folders,
 )
@@ -137,6 +138,14 @@ def _description_key(environment: str) -> str:
     if folder is None or command_file_in(folder) is None:
         return ""
     return fingerprint_of(folder_files(folder))
+
+
+def _interpreter_of(environment: str) -> str:
+    """Path of a command environment's interpreter; empty for another environment."""
+    folder = environment_folder(environment)
+    if folder is None or command_file_in(folder) is None:
+        return ""
+    return str(program(read_command(folder), folder))
 
 
 def _with_command(limits: Limits, command: CommandFile, folder: Path) -> Limits:
@@ -326,6 +335,7 @@ class WorkerClient:
                 fitness=fitness,
                 rehearse=rehearse,
                 described=_described.get(key, ""),
+                interpreter=_interpreter_of(environment),
             )
         )
         try:

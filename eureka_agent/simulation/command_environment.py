@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent import task as vocabulary
-from eureka_agent.command_file import CommandFile, TaskOfCommand, read_command
+from eureka_agent.command_file import CommandFile, TaskOfCommand
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
 from eureka_agent.invocation import command as command_line
 from eureka_agent.records import CommandFacts
@@ -170,10 +170,9 @@ def command_of(folder: Path, file: CommandFile, task: str) -> UserCommand:
 # ── the description ───────────────────────────────────────────────────────────────────────────────
 
 
-def describe_command(folder: Path, task: str | None, known: str) -> Described:
+def describe_command(folder: Path, file: CommandFile, task: str | None, known: str) -> Described:
     """Have the command describe itself, with episodes of zero and random actions, or read what it
     told before (`known`, the JSON of its event). Raises EnvironmentLoadError."""
-    file = read_command(folder)
     if known:
         event = read_event(known.encode())
         assert isinstance(event, DescribedEvent)

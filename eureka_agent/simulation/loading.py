@@ -98,9 +98,12 @@ class LoadedEnvironment:
         raise EnvironmentLoadError(what, "correct the path")
 
 
-def load_environment(reference: str, task: str | None = None, known: str = "") -> LoadedEnvironment:
+def load_environment(
+    reference: str, task: str | None = None, known: str = "", interpreter: str = ""
+) -> LoadedEnvironment:
     """Load a built-in name, a folder or `gymnasium:<id>`. A command environment describes itself
-    for `task` unless its description is `known`. Raises EnvironmentLoadError."""
+    for `task` unless its description is `known`; `interpreter`: its program, in place of the one
+    that its file names. Raises EnvironmentLoadError."""
     with ExitStack() as stack:
         # a module may set torch's default type when it is imported
         stack.callback(torch.set_default_dtype, torch.get_default_dtype())
@@ -109,14 +112,18 @@ def load_environment(reference: str, task: str | None = None, known: str = "") -
             return _load_gymnasium(reference)
         folder = catalogue.find_folder(reference)
         if command_file_in(folder) is not None:
-            return _load_command(reference, folder, task, known)
+            return _load_command(reference, folder, task, known, interpreter)
         return _load_folder(reference, folder)
 
 
-def _load_command(reference: str, folder: Path, task: str | None, known: str) -> LoadedEnvironment:
+def _load_command(
+    reference: str, folder: Path, task: str | None, known: str, interpreter: str
+) -> LoadedEnvironment:
     command = read_command(folder)
+    if interpreter:
+        command = command.model_copy(update={"interpreter": interpreter})
     tasks = by_command.load_tasks(folder, command)
-    described = by_command.describe_command(folder, task, known)
+    described = by_command.describe_command(folder, command, task, known)
     cls = by_command.command_class(folder, command, described.event)
     fingerprint = fingerprint_of(folder_files(folder))
     found = reference, folder.name, folder, cls, tasks, fingerprint

@@ -203,7 +203,8 @@ class Worker:
     def _open(self, command: commands.Open) -> events.Opened:
         check_device(command.device)
         with loading_limit(MAKING_SECONDS):
-            loaded = load_environment(command.environment, command.task, command.described)
+            known = command.described, command.interpreter
+            loaded = load_environment(command.environment, command.task, *known)
         if command.fitness is not None:
             # it is generated code, so in a process of its own
             load = partial(RemoteReward, self._nursery, rows=_FITNESS_ROWS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -43,9 +44,12 @@ def test_a_search_trains_scores_and_films_by_the_command(tmp_path: Path) -> None
     bubblewrap_wall.unavailable_reason() is not None, reason="bubblewrap does not work here"
 )
 def test_a_search_runs_behind_bubblewrap(tmp_path: Path) -> None:
-    write_point(tmp_path / "point")
+    # below the person's home, which is not a worker's
+    home = Path(sys.prefix).parent
+    write_point(tmp_path / "point", interpreter=f"~/{Path(sys.executable).relative_to(home)}")
     asked = ["--sandbox", "bubblewrap", "--iterations", "1", "--samples", "1", "--finalists", "0"]
     run_command = CommandLine(tmp_path)
+    run_command.environment["HOME"] = str(home)
     run_command("search", "--env", "./point", *asked)
     (attempt,) = only_run(run_command).archive.attempts()
     assert attempt.stage is Stage.TRAINED

@@ -25,9 +25,13 @@ from eureka_agent.simulation.loading import describe, load_environment
 from eureka_agent.task import Variable
 
 
+def described_in(folder: Path, known: str = "") -> Described:
+    return describe_command(folder, read_command(folder), None, known)
+
+
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Described:
-    return describe_command(write_point(tmp_path_factory.mktemp("envs") / "point"), None, "")
+    return described_in(write_point(tmp_path_factory.mktemp("envs") / "point"))
 
 
 def test_a_command_describes_its_variables_and_its_task(tmp_path: Path) -> None:
@@ -55,7 +59,7 @@ def test_previous_values_of_a_description_begin_with_the_start_state(described: 
 
 def test_a_known_description_starts_no_command(described: Described, tmp_path: Path) -> None:
     folder = write_point(tmp_path / "point", fault="status")
-    known = describe_command(folder, None, described.event.model_dump_json())
+    known = described_in(folder, described.event.model_dump_json())
     assert known.event == described.event
 
 
@@ -99,7 +103,7 @@ def test_a_command_that_hangs_is_killed(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("fault", ["child", "prints"])
 def test_what_a_command_leaves_or_prints_does_not_matter(tmp_path: Path, fault: str) -> None:
     folder = write_point(tmp_path / "point", fault)
-    assert len(describe_command(folder, None, "").episodes) == 16
+    assert len(described_in(folder).episodes) == 16
     assert b"time.sleep(3600)" not in b"".join(_command_lines())
 
 
