@@ -100,12 +100,15 @@ async def test_a_worker_sees_no_key_and_dies_with_what_it_started(
     tmp_path: Path,
     processes_of: ProcessesOf,
     workers_of: ProcessesOf,
+    wait_until: WaitUntil,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
     monkeypatch.setenv("SOME_TOKEN_NOBODY_THOUGHT_OF", "hush")
     client = await WorkerClient.start(ProcessWall(), tmp_path)
     try:
+        # a started process gets its own command line a moment later
+        assert wait_until(lambda: len(workers_of(tmp_path)) == 1, 10.0)
         (worker,) = workers_of(tmp_path)
         environment = Path(f"/proc/{worker}/environ").read_bytes()
         assert b"sk-very-secret" not in environment
