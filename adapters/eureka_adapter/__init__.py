@@ -1,6 +1,11 @@
 """The simulator's side of eureka-agent's protocol for command environments (docs/protocol.md)."""
 
-from __future__ import annotations
+import sys
+
+# said before what follows is read, which an older one cannot
+if sys.version_info < (3, 9):  # noqa: UP036
+    found = ".".join(map(str, sys.version_info[:2]))
+    raise SystemExit("eureka_adapter needs Python 3.9 or newer, and this is Python " + found)
 
 from typing import TYPE_CHECKING, Any
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from eureka_agent.command_file import COMMAND_FILE
 from eureka_agent.environment_files import (
     ENVIRONMENT_FILE,
     TASKS_FOLDER,
@@ -61,7 +62,8 @@ def find_folder(reference: str) -> Path:
     is_path = os.sep in reference or (os.altsep is not None and os.altsep in reference)
     if folder.is_file():
         what = f"{reference!r} is a file, expected an environment's folder"
-        raise EnvironmentLoadError(what, f"name the folder that holds {ENVIRONMENT_FILE}")
+        hint = f"name the folder that holds {ENVIRONMENT_FILE} or {COMMAND_FILE}"
+        raise EnvironmentLoadError(what, hint)
     if not is_path and not folder.is_dir():
         raise EnvironmentLoadError(
             f"there is no environment {reference!r}",

@@ -196,7 +196,8 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> records
         )
     except ValidationError as error:
         what = f"the environment cannot be described: {validation_fault(error)}"
-        raise EnvironmentLoadError(what, "correct it in env.py or in the task's file") from None
+        where = "env.py or in the task's file" if loaded.described is None else COMMAND_FILE
+        raise EnvironmentLoadError(what, f"correct it in {where}") from None
 
 
 def _specified(kind: type[_Spec], declared: Iterable[object]) -> tuple[_Spec, ...]:

@@ -100,3 +100,15 @@ def test_an_uncaught_exception_is_a_fault_with_its_owner(
 def test_the_package_is_imported_without_torch_and_numpy() -> None:
     body = "import sys; sys.modules['torch'] = sys.modules['numpy'] = None; import eureka_adapter; eureka_adapter.Job"
     subprocess.run([sys.executable, "-c", body], env={"PYTHONPATH": str(ADAPTERS)}, check=True)
+
+
+def test_an_old_python_is_told_what_is_needed() -> None:
+    program = "import sys; sys.version_info = (3, 8, 18); import eureka_adapter"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(ADAPTERS)},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 1
+    assert "needs Python 3.9 or newer, and this is Python 3.8" in ended.stderr
