@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from eureka_agent import syntax
+from eureka_agent.errors import EurekaError
 
+COMMAND_POLICY = "command_policy"
+"""Only tensor in the file of a command's policy: the command's own file, as bytes."""
 MOST_HEADER_BYTES = 16 << 20
 """Longest header of a safetensors file: about 100 bytes a tensor, and latest curve points."""
 MOST_TENSORS = 10_000
@@ -83,6 +86,17 @@ def check_arrays(path: Path) -> None:
                     raise ValueError(f"{name!r} holds other than numbers, or less than it says")
                 while file.read(_CHUNK_BYTES):  # to its checksum: later reads expect no error
                     pass
+
+
+def command_policy(path: Path) -> bytes:
+    """The command's own file in a policy's file. Raises EurekaError for another policy."""
+    from safetensors.numpy import load_file
+
+    arrays = load_file(path)
+    if COMMAND_POLICY not in arrays:
+        what = f"the policy {str(path)!r} is of this program's trainer, and of no command"
+        raise EurekaError(what, "name a policy of a run on this environment")
+    return arrays[COMMAND_POLICY].tobytes()
 
 
 def read_episodes(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, FiniteFloat, JsonValue, ValidationError
@@ -14,7 +14,7 @@ from eureka_agent.base_record import Record
 from eureka_agent.errors import EnvironmentLoadError, SettingsError, did_you_mean
 from eureka_agent.settings import MOST_ENV_STEPS, Amount, validation_fault
 from eureka_agent.settings_files import read_settings_file
-from eureka_agent.task import HUMAN_REWARD, SPARSE_REWARD, FitnessReduction
+from eureka_agent.task import HUMAN_REWARD, SPARSE_REWARD, FitnessReduction, is_inner_path
 
 COMMAND_FILE = "command.yaml"
 """File of an environment's folder in place of `env.py`."""
@@ -23,8 +23,7 @@ _GIB = 1 << 30
 
 
 def _inside(path: str) -> str:
-    parts = PurePosixPath(path).parts
-    if not parts or parts[0] == "/" or ".." in parts:
+    if not is_inner_path(path):
         raise ValueError("expected a path within the environment's folder")
     return path
 
@@ -54,7 +53,7 @@ class TaskOfCommand(Record):
 
 
 class CommandFile(Record):
-    """What starts the command, what it needs, and its tasks."""
+    """Start of the command, its needs, and its tasks."""
 
     protocol: Literal[1] = 1
     interpreter: str
@@ -80,10 +79,9 @@ class CommandFile(Record):
         return int(self.memory_gib * _GIB)
 
 
-def command_file_in(folder: Path) -> Path | None:
-    """The folder's `command.yaml`; None for an environment in Python."""
-    path = folder / COMMAND_FILE
-    return path if path.is_file() else None
+def is_command(folder: Path) -> bool:
+    """True for the folder of a command environment, False for that of one in Python."""
+    return (folder / COMMAND_FILE).is_file()
 
 
 def read_command(folder: Path) -> CommandFile:

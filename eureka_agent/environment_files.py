@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 
 from eureka_agent import syntax
 from eureka_agent.cards import CARDS_FOLDER
-from eureka_agent.command_file import command_file_in, read_command
+from eureka_agent.command_file import is_command, read_command
 from eureka_agent.errors import EnvironmentLoadError, system_reason
 from eureka_agent.records import MOST_FILES
 from eureka_agent.task import HUMAN_REWARD, SPARSE_REWARD
@@ -136,7 +136,7 @@ def fingerprints(folder: Path, task: str) -> tuple[str, dict[str, str]]:
 
 def _rewards(folder: Path, task: str) -> frozenset[str]:
     """Paths of the rewards of one of the folder's tasks."""
-    if command_file_in(folder) is not None:
+    if is_command(folder):
         told = read_command(folder).tasks[task]
         return frozenset({told.human_reward, told.sparse_reward})
     source = folder / TASKS_FOLDER / f"{task}.py"

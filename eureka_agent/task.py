@@ -196,6 +196,12 @@ def check_range(what: str, range: Any) -> None:
         )
 
 
+def is_inner_path(path: object) -> bool:
+    """True for the text of a path that leads to a file within a folder."""
+    parts = PurePosixPath(path).parts if isinstance(path, str) else ()
+    return bool(parts) and parts[0] != "/" and ".." not in parts
+
+
 def is_finite(value: object) -> bool:
     """True for a number, not a bool, that is neither infinite nor NaN."""
     if not isinstance(value, Real) or isinstance(value, bool):
@@ -278,8 +284,7 @@ class Task:
             )
         for kind in ("human_reward", "sparse_reward"):
             path: object = getattr(self, kind)
-            parts = PurePosixPath(path).parts if isinstance(path, str) else ()
-            if not parts or parts[0] == "/" or ".." in parts:
+            if not is_inner_path(path):
                 raise EnvironmentLoadError(
                     f"a task's {kind} is {path!r}, expected a path within the environment's folder",
                     "copy the file into the folder, and name it from there, such as"

@@ -188,7 +188,7 @@ def film(name: str, states: list[Values], record: list[int]) -> None:
 
 
 def misbehave() -> None:
-    """What a command may do before its work."""
+    """Do something wrong before the work."""
     print("the point begins to move")
     match FAULT:
         case "hang":

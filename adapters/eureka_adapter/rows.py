@@ -30,7 +30,7 @@ class Step(NamedTuple):
     """A control step of all environments. Masks have shape (num_envs,)."""
 
     values: Values
-    """Of the states that were reached, before any reset."""
+    """Values of the states that were reached, before any reset."""
     actions: Any
     """As they were applied."""
     terminated: Any
@@ -40,7 +40,7 @@ class Step(NamedTuple):
     start: Values | None = None
     """Values after the resets, if the simulator tells them; those of rows that ended count."""
     observations: Any = None
-    """What a policy sees next; for `play`."""
+    """Next input of a policy; for `play`."""
 
 
 class Rows:

@@ -21,12 +21,20 @@ MOST_GPUS = 1024
 MOST_TIMERS = 20
 KERNELS_FILE = "kernels.safetensors"
 """Name of the compiled kernels: bytes (uint8) by their path in a cache folder."""
-COMMAND_POLICY = "command_policy"
-"""Only tensor in the file of a command's policy: the command's own file, as bytes."""
 EPISODES_PREFIX = "episodes-"
 """Prefix of the names of files that `ScoreTransitions` and `GiveCredit` read."""
 MOST_CREDITED = 16
 """Rewards of one `GiveCredit`. Their ranks fit into what a confined process may tell."""
+
+MARK = "EUREKA_WORKER"
+"""Variable in every process of one worker, in any session and with any parent."""
+PASSED_ON = (
+    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "MUJOCO_GL", "PYOPENGL_PLATFORM"),
+    *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "SYSTEMROOT"),
+    "GLIBC_TUNABLES",
+)
+"""Environment variables passed on to a worker, and by it to a command. An allow-list, so that a key
+under any name is not passed on."""
 
 MOST_SCORES = 1000
 """Policies scored by one command. A line has room for millions of empty scores, which take

@@ -14,8 +14,8 @@ from typing import Any
 
 import jinja2
 
+from eureka_agent.array_files import COMMAND_POLICY
 from eureka_agent.attempt_words import merit_words
-from eureka_agent.boundary.bounds import COMMAND_POLICY
 from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.export.reward_source import HELPERS_MODULE, needed_helpers, standalone_source
 from eureka_agent.markup import code, escaped

@@ -17,7 +17,7 @@ from eureka_agent.archive.artefacts import BEST, RANDOMISED, REWARD, best_random
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside, open_plain
-from eureka_agent.boundary.bounds import COMMAND_POLICY
+from eureka_agent.array_files import COMMAND_POLICY, command_policy
 from eureka_agent.errors import RunFolderError, system_reason
 from eureka_agent.export.contents import (
     HELPERS_FILE,
@@ -171,11 +171,9 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
 def _of_command(exported: Exported, policy: Path) -> tuple[dict[str, bytes], dict[str, str]]:
     """Files of a command environment's attempt: its reward, and the policy in the command's own
     form; and the reason for those that are missing."""
-    from safetensors.numpy import load_file  # it imports numpy
-
     texts = command_texts(exported)
     files = {name: text.encode() for name, text in texts.items()}
-    files[COMMAND_POLICY] = load_file(policy)[COMMAND_POLICY].tobytes()
+    files[COMMAND_POLICY] = command_policy(policy)
     reason = f"the policy is a file of the command's own form: {COMMAND_POLICY}"
     return files, dict.fromkeys((ONNX, TORCHSCRIPT), reason)
 

@@ -56,9 +56,9 @@ class Proof(Record):
     """Name of its folder."""
     task: str
     fingerprint: str
-    """Of its files."""
+    """SHA-256 of its files."""
     versions: dict[str, str]
-    """Of its packages."""
+    """Versions of its packages, by name."""
     settings: TrainingSettings
     episodes: int
     trainings: tuple[ProofTraining, ...] = ()

@@ -22,7 +22,7 @@ from eureka_agent.boundary.commands import Command, Open, Prepare, Shutdown
 from eureka_agent.boundary.events import Evaluated, Event, Fault, Opened, Prepared
 from eureka_agent.command_file import (
     CommandFile,
-    command_file_in,
+    is_command,
     program,
     read_command,
     readable_folders,
@@ -132,22 +132,6 @@ def built_in_folder(environment: str) -> Path | None:
     return folder if (folder / ENVIRONMENT_FILE).is_file() else None
 
 
-def _description_key(environment: str) -> str:
-    """Fingerprint of a command environment's files; empty for another environment."""
-    folder = environment_folder(environment)
-    if folder is None or command_file_in(folder) is None:
-        return ""
-    return fingerprint_of(folder_files(folder))
-
-
-def _interpreter_of(environment: str) -> str:
-    """Path of a command environment's interpreter; empty for another environment."""
-    folder = environment_folder(environment)
-    if folder is None or command_file_in(folder) is None:
-        return ""
-    return str(program(read_command(folder), folder))
-
-
 def _with_command(limits: Limits, command: CommandFile, folder: Path) -> Limits:
     """Limits of a worker that starts a command environment's processes."""
     return replace(
@@ -200,7 +184,7 @@ class WorkerClient:
         limits = limits or Limits()
         if (own := environment_folder(environment)) is not None:
             limits = replace(limits, readable=(*limits.readable, *source_folders(own)))
-            if command_file_in(own) is not None:
+            if is_command(own):
                 limits = _with_command(limits, read_command(own), own)
         try:
             handle = await wall.start(folder / _WALL_FOLDER, limits)
@@ -326,7 +310,13 @@ class WorkerClient:
         reference = absolute_reference(environment)
         if isinstance(self._handle, Elsewhere):
             reference = str(self._handle.places.get(Path(reference), reference))
-        key = "" if rehearse else _description_key(environment)
+        key, command = "", {}
+        folder = environment_folder(environment)
+        if folder is not None and is_command(folder):
+            key = fingerprint_of(folder_files(folder))
+            known = "" if rehearse else _described.get(key, "")
+            interpreter = str(program(read_command(folder), folder))
+            command = {"described": known, "interpreter": interpreter}
         await self.send(
             Open(
                 environment=reference,
@@ -334,8 +324,7 @@ class WorkerClient:
                 device=device,
                 fitness=fitness,
                 rehearse=rehearse,
-                described=_described.get(key, ""),
-                interpreter=_interpreter_of(environment),
+                **command,
             )
         )
         try:
@@ -349,7 +338,7 @@ class WorkerClient:
             ) from None
         if isinstance(event, Opened):
             if event.described:
-                _described[_description_key(environment)] = event.described
+                _described[key] = event.described
             return event
         await self.kill()
         if isinstance(event, Fault):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from eureka_agent.archive.files import storage_errors, write_file
-from eureka_agent.array_files import check_arrays, open_tensors
-from eureka_agent.boundary.bounds import COMMAND_POLICY, FileHeader
+from eureka_agent.array_files import COMMAND_POLICY, check_arrays, open_tensors
+from eureka_agent.boundary.bounds import FileHeader
 from eureka_agent.errors import EurekaError
 
 MOST_BYTES = 1 << 30

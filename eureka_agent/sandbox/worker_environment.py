@@ -10,19 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import eureka_agent
+from eureka_agent.boundary.bounds import MARK, PASSED_ON
 from eureka_agent.errors import WallError
 from eureka_agent.resources import resource_folder
 from eureka_agent.sandbox.wall import Limits
-
-MARK = "EUREKA_WORKER"
-"""Variable in every process of one worker, in any session and with any parent."""
-
-_PASSED_ON = (
-    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "MUJOCO_GL", "PYOPENGL_PLATFORM"),
-    *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "SYSTEMROOT"),
-    "GLIBC_TUNABLES",
-)
-"""Variables passed on to a worker. An allow-list, so that a key under any name is not passed on."""
 
 HUGE_PAGES = "glibc.malloc.hugetlb=1"
 """Value of GLIBC_TUNABLES for large pages: a batch of simulations has more small pages than a core
@@ -65,7 +56,7 @@ def worker_environment(scratch: Path, mark: str, visible_gpu: str | None) -> dic
     """Environment of a worker on this machine's Python, without keys. `scratch`: its home, as the
     worker sees it; `mark`: unique value of `MARK`; `visible_gpu`: see `Limits`."""
     environment = {"GLIBC_TUNABLES": HUGE_PAGES}
-    environment |= {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    environment |= {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     if visible_gpu is not None:
         environment["CUDA_VISIBLE_DEVICES"] = visible_gpu
     paths = (str(_PACKAGE.parent), os.environ.get("PYTHONPATH"))

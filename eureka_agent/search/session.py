@@ -194,7 +194,7 @@ def _unfit_baselines(run: Run) -> list[Notice]:
 
 
 def _walls_of_command(command: CommandFacts, wall: str) -> Notice:
-    """What stands around a command's rewards, before any is trained."""
+    """Notice of the walls around a command's rewards, before any is trained."""
     packages = ", ".join(f"{name} {version}" for name, version in command.versions.items())
     text = (
         f"trainings are the command's own{f' ({packages})' if packages else ''}: a reward shares a"

@@ -28,7 +28,7 @@ from eureka_agent.simulation.command_events import (
 )
 from eureka_agent.simulation.command_job import CommandJob, UserCommand
 from eureka_agent.simulation.user_modules import import_file, import_folder, read_source
-from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.simulation.vec_task import ALWAYS_THERE, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 
 LIMIT_SECONDS = 300.0
@@ -103,8 +103,7 @@ class CommandTask(VecTask):
 
 def command_class(folder: Path, command: CommandFile, told: DescribedEvent) -> type[CommandTask]:
     """The class of a described environment. Raises EnvironmentLoadError for what it cannot be."""
-    own = [each for each in told.variables if each.name not in ("actions", "terminated")]
-    own = [each for each in own if each.name != "succeeded"]
+    own = [each for each in told.variables if each.name not in ALWAYS_THERE]
     causes = tuple(told.ends) or ("terminated",)
     unknown = [each for each in told.success_ends if each not in causes]
     if unknown:

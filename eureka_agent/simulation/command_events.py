@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, FiniteFloat, TypeAdapter, ValidationError
 
+from eureka_agent.boundary.bounds import FILE_NAME_PATTERN
 from eureka_agent.errors import EurekaError
 from eureka_agent.records import (
     MOST_CHOICES,
@@ -27,13 +28,11 @@ from eureka_agent.settings import validation_fault
 from eureka_agent.task import QuaternionOrder
 
 PROTOCOL = 1
-MOST_LINE_BYTES = 16 << 20
 MOST_EVENT_BYTES = 1 << 30
-"""Of all events of one job."""
+"""Bytes of all events of one job."""
 MOST_POLICIES = 100
 _SHOWN_CHARACTERS = 120
-_FILE = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-FileName = Annotated[str, Field(pattern=_FILE)]
+FileName = Annotated[str, Field(pattern=f"^{FILE_NAME_PATTERN}$")]
 """File in the job folder."""
 Id = Annotated[str, Field(max_length=100)]
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import eureka_agent
+from eureka_agent.boundary.bounds import MARK, MAX_FILE_BYTES, MAX_LINE_BYTES, PASSED_ON
 from eureka_agent.command_file import CommandFile, program, script_of
 from eureka_agent.errors import (
     EnvironmentFaultError,
@@ -31,7 +32,6 @@ from eureka_agent.text import plain_text
 
 KEPT_BYTES = 4000
 """End of a command's output that is kept for its fault."""
-MOST_FILE_BYTES = 256 << 20
 FITNESS_FILE, HELPERS_FILE = "fitness.py", "reward_helpers.py"
 _HELPERS = Path(eureka_agent.__file__).parent / "training" / HELPERS_FILE
 """Isaac Gym's helper functions, which rewards may call; it imports torch alone."""
@@ -41,11 +41,6 @@ _POLL_SECONDS = 0.05
 _SHOWN_LINES = 12
 _BOUNDS_HINT = "tell curves more seldom, or the values of fewer episodes"
 _PORT = re.compile(r"address already in use|EADDRINUSE", re.IGNORECASE)
-_PASSED_ON = (
-    *("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "MUJOCO_GL", "PYOPENGL_PLATFORM"),
-    *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "EUREKA_WORKER"),
-)
-"""Variables passed on to the command: an allow-list, so that no key is among them."""
 _OUR_LINE = re.compile(
     r'^ *File "[^"]*/(reward-\d+\.py|fitness\.py)", line (\d{1,6})', re.MULTILINE
 )
@@ -155,7 +150,7 @@ class CommandJob:
         command, home = self._command, str(self.folder / "home")
         threads = str(command.file.cores)
         environment = {
-            **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
+            **{name: os.environ[name] for name in (*PASSED_ON, MARK) if name in os.environ},
             "HOME": home,
             "TMPDIR": home,
             "XDG_CACHE_HOME": home,
@@ -188,6 +183,9 @@ class CommandJob:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         """Kill what runs of it, and delete its folder."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -280,8 +278,8 @@ class CommandJob:
         """Content of a file that an event names. Raises ProtocolFaultError."""
         path = self.folder / name
         try:
-            if path.is_symlink() or path.stat().st_size > MOST_FILE_BYTES:
-                raise OSError(f"it is a link, or has more than {MOST_FILE_BYTES >> 20} MiB")
+            if path.is_symlink() or path.stat().st_size > MAX_FILE_BYTES:
+                raise OSError(f"it is a link, or has more than {MAX_FILE_BYTES >> 20} MiB")
             return path.read_bytes()
         except OSError as error:
             what = f"the command named the file {name!r}, which cannot be read: {error}"
@@ -301,8 +299,8 @@ class CommandJob:
                 what = f"the command wrote more than {most} of events"
                 raise events.ProtocolFaultError(what, _BOUNDS_HINT)
             *lines, self._rest = (self._rest + part).split(b"\n")
-            if len(self._rest) > events.MOST_LINE_BYTES:
-                most = f"{events.MOST_LINE_BYTES >> 20} MiB"
+            if len(self._rest) > MAX_LINE_BYTES:
+                most = f"{MAX_LINE_BYTES >> 20} MiB"
                 what = f"the command wrote an event longer than {most}"
                 raise events.ProtocolFaultError(what, _BOUNDS_HINT)
             yield from (events.read_event(line) for line in lines if line.strip())

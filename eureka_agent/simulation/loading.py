@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from eureka_agent import records
 from eureka_agent.arguments import bind_arguments
-from eureka_agent.command_file import COMMAND_FILE, command_file_in, read_command
+from eureka_agent.command_file import COMMAND_FILE, is_command, read_command
 from eureka_agent.environment_files import (
     fingerprint_of,
     folder_files,
@@ -111,7 +111,7 @@ def load_environment(
         if by_id:
             return _load_gymnasium(reference)
         folder = catalogue.find_folder(reference)
-        if command_file_in(folder) is not None:
+        if is_command(folder):
             return _load_command(reference, folder, task, known, interpreter)
         return _load_folder(reference, folder)
 

@@ -13,14 +13,13 @@ from torch import Tensor
 from eureka_agent import records
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.user_modules import user_code
-from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
+from eureka_agent.simulation.vec_task import ALWAYS_THERE, VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Task
 
 ROWS = 8
 RESETS = 32
 """Most resets of all rows, `ROWS * RESETS` start states; fewer for a slow environment."""
 RESET_SECONDS = 5.0
-_ALWAYS_ZERO = ("actions", "terminated", SUCCEEDED)
 _SEED = 0
 
 
@@ -99,19 +98,20 @@ def start_ranges(environment: VecTask) -> tuple[dict[str, tuple[records.ColumnRa
         environment.reset()
         count += 1
         for name, value in environment.read_variables().items():
-            if name not in _ALWAYS_ZERO:
+            if name not in ALWAYS_THERE:
                 seen.setdefault(name, []).append(value.detach().to("cpu", torch.float32, copy=True))
     ranges: dict[str, tuple[records.ColumnRange, ...]] = {}
     for name, parts in list(seen.items())[: records.MOST_MEASURED]:
-        values = torch.cat(parts)
-        if (
-            values.dim() != 2 or values.shape[1] > records.MOST_COLUMNS
-        ):  # no single index names an entry
-            values = values.reshape(-1, 1)
-        ends = (values.amin(dim=0), values.amax(dim=0), values.abs().amin(dim=0))
-        columns: tuple[records.ColumnRange, ...] = tuple(
-            zip(*(each.tolist() for each in ends), strict=True)
-        )
+        columns = column_ranges(torch.cat(parts))
         if all(math.isfinite(end) for column in columns for end in column):
             ranges[name] = columns
     return ranges, count * environment.num_envs
+
+
+def column_ranges(values: Tensor) -> tuple[records.ColumnRange, ...]:
+    """Bounds and smallest magnitude of every column, or of all where no single index names an
+    entry. Shape: (resets, *variable.shape)."""
+    if values.dim() != 2 or values.shape[1] > records.MOST_COLUMNS:
+        values = values.reshape(-1, 1)
+    ends = (values.amin(dim=0), values.amax(dim=0), values.abs().amin(dim=0))
+    return tuple(zip(*(each.tolist() for each in ends), strict=True))

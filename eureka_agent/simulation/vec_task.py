@@ -23,6 +23,8 @@ TIME_OUT = "time_out"
 """Name of a truncation among the termination causes."""
 SUCCEEDED = "succeeded"
 """Variable of an end by success, where an environment has such an end."""
+ALWAYS_THERE = ("actions", "terminated", SUCCEEDED)
+"""Variables of every environment; all are 0 right after a reset."""
 
 
 def padded(rows: int, multiple: int) -> int:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from eureka_agent import records
+from eureka_agent.array_files import command_policy
 from eureka_agent.boundary.commands import Evaluate, Film, Prepare
 from eureka_agent.boundary.events import Evaluated, Filmed, PolicyScore
-from eureka_agent.records import EpisodeSummary, Evaluation, Measurements, UntrainedScore
+from eureka_agent.records import EpisodeSummary, Evaluation, Measurements
 from eureka_agent.simulation import command_events as told
 from eureka_agent.simulation.command_environment import (
     LIMIT_SECONDS,
@@ -30,16 +30,18 @@ from eureka_agent.simulation.command_job import (
 )
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.pictures import Picture, Pictures, RenderingError
+from eureka_agent.simulation.rollouts import column_ranges
+from eureka_agent.simulation.vec_task import ALWAYS_THERE
 from eureka_agent.task import Task
 from eureka_agent.training.evaluation import Trajectory, trajectories_bytes
 from eureka_agent.worker.channel import File
-from eureka_agent.worker.command_training import CommandPopulation, unwrapped
+from eureka_agent.worker.command_training import CommandPopulation
+from eureka_agent.worker.evaluation_job import untrained_score
 from eureka_agent.worker.film import RATE, FilmScene, Sheet
 from eureka_agent.worker.film_job import FilmJob, PlayedScene, watching
 
 _MOST_PICTURES = 300
 """Pictures of an episode: 256 MiB hold twice as many of the largest size in use."""
-_ALWAYS_ZERO = ("actions", "terminated", "succeeded")
 
 
 def command_for(loaded: LoadedEnvironment, task_name: str) -> UserCommand:
@@ -56,34 +58,19 @@ def command_for(loaded: LoadedEnvironment, task_name: str) -> UserCommand:
 
 def measured(episodes: Sequence[PlayedEpisode]) -> Measurements:
     """Start states, and scores of zero and random actions, from a description's episodes."""
-    starts: dict[str, list[np.ndarray]] = {}
+    starts: dict[str, list[Tensor]] = {}
     for each in episodes:
         for name, value in each.start.items():
-            if name not in _ALWAYS_ZERO:
-                starts.setdefault(name, []).append(value)
-    return Measurements(
-        starts={name: _ranges(np.stack(values)) for name, values in starts.items()},
-        resets=len(episodes),
-        zero_actions=_untrained([each.told for each in episodes if each.told.by == "zero"]),
-        random_actions=_untrained([each.told for each in episodes if each.told.by == "random"]),
-    )
-
-
-def _ranges(values: np.ndarray) -> tuple[records.ColumnRange, ...]:
-    """Lowest, highest, and smallest magnitude of every column. Shape: (resets, …)."""
-    if values.ndim != 2 or values.shape[1] > records.MOST_COLUMNS:
-        values = values.reshape(-1, 1)
-    ends = values.min(axis=0), values.max(axis=0), np.abs(values).min(axis=0)
-    return tuple(zip(*(each.tolist() for each in ends), strict=True))
-
-
-def _untrained(episodes: Sequence[told.EpisodeEvent]) -> UntrainedScore | None:
-    if len(episodes) < 2:
-        return None
-    values = [each.fitness for each in episodes]
-    mean, std = statistics.fmean(values), statistics.stdev(values)
-    length = statistics.fmean(each.length for each in episodes)
-    return UntrainedScore(mean=mean, std=std, length=length, episodes=len(values))
+            if name not in ALWAYS_THERE:
+                starts.setdefault(name, []).append(torch.from_numpy(value))
+    by = {name: [each for each in episodes if each.told.by == name] for name in ("zero", "random")}
+    scores = {
+        f"{name}_actions": untrained_score(evaluation_of(own, 0).episodes)
+        for name, own in by.items()
+        if len(own) > 1
+    }
+    ranges = {name: column_ranges(torch.stack(values)) for name, values in starts.items()}
+    return Measurements(starts=ranges, resets=len(episodes), **scores)
 
 
 class CommandScorer:
@@ -93,29 +80,28 @@ class CommandScorer:
         self, command: UserCommand, loaded: LoadedEnvironment, device: str, folder: Path
     ) -> None:
         """`folder`: holds the driver's files."""
-        self._command, self._loaded = command, loaded
+        cls, described = loaded.environment_class, loaded.described
+        assert issubclass(cls, CommandTask)
+        assert described is not None
+        self._command, self._loaded, self._episodes = command, loaded, described.episodes
+        self._can = cls.described.can
         self._device, self._folder = device, folder
-        self._variables = loaded.environment_class.all_variables()
+        self._variables = cls.all_variables()
         self._num_envs = command.file.tasks[command.task].num_envs
 
     def measured(self) -> Measurements:
         """Measurements of the description."""
-        assert self._loaded.described is not None
-        return measured(self._loaded.described.episodes)
+        return measured(self._episodes)
 
     def population(self, command: Prepare) -> CommandPopulation:
         """Trainings for later `Train` commands."""
-        told = self._loaded.described
-        assert told is not None
-        slots = min(command.slots, told.event.can.rewards)
+        slots = min(command.slots, self._can.rewards)
         rest = command, slots, self._device, self._folder
         return CommandPopulation(self._command, *rest)
 
     def film(self, command: Film, task: Task) -> list[File | Filmed]:
         """Make a video. Raises RenderingError where the command makes no pictures."""
-        told = self._loaded.described
-        assert told is not None
-        if not told.event.can.film:
+        if not self._can.film:
             raise RenderingError("the command makes no pictures", "say --no-video")
         return CommandFilm(command, self._loaded, task, self._folder, self).run()
 
@@ -181,7 +167,7 @@ class CommandScorer:
         policies: Mapping[str, tuple[Path, Mapping[str, Any]]],
         asked: Mapping[str, Any],
     ) -> CommandJob:
-        files = {f"policy-{name}": unwrapped(path) for name, (path, _) in policies.items()}
+        files = {f"policy-{name}": command_policy(path) for name, (path, _) in policies.items()}
         listed = [
             {"id": name, "policy": f"policy-{name}", **each} for name, (_, each) in policies.items()
         ]

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file, save
 
+from eureka_agent.array_files import COMMAND_POLICY
 from eureka_agent.boundary import events
-from eureka_agent.boundary.bounds import COMMAND_POLICY
 from eureka_agent.boundary.commands import Prepare, Train
 from eureka_agent.errors import EnvironmentFaultError, EurekaError
 from eureka_agent.records import CheckpointRecord, CurvePoint, Outcome
@@ -38,15 +38,6 @@ def wrapped(content: bytes, **numbers: int) -> bytes:
     """A command's file as safetensors, as all policies and states are."""
     arrays = {COMMAND_POLICY: np.frombuffer(content, np.uint8)}
     return save({**arrays, **{name: np.array([each]) for name, each in numbers.items()}})
-
-
-def unwrapped(path: Path) -> bytes:
-    """The command's own file. Raises EurekaError for another policy."""
-    arrays = load_file(path)
-    if COMMAND_POLICY not in arrays:
-        what = f"the policy {str(path)!r} is of this program's trainer, and of no command"
-        raise EurekaError(what, "name a policy of a run on this environment")
-    return arrays[COMMAND_POLICY].tobytes()
 
 
 @dataclass
@@ -98,7 +89,7 @@ class CommandPopulation:
                 if self._job is not None and self._running:
                     self._job.request(f"cancel-{name}")
         if not self._running:
-            self._end()
+            self.close()
 
     def save(self) -> list[events.Event | File]:
         """Ask for the states of all running trainings, and wait a little for them."""
@@ -116,10 +107,6 @@ class CommandPopulation:
                 break
         return found
 
-    def close(self) -> None:
-        """End the running job."""
-        self._end()
-
     def iterate(self) -> list[events.Event | File]:
         """Pass on what the job told since the last call, after a short wait. Raises EurekaError
         for a fault that is no reward's; then the job is over."""
@@ -132,24 +119,24 @@ class CommandPopulation:
             found, ended = self._job.poll(_POLL_SECONDS)
             answers = [answer for each in found for answer in self._answers(each)]
             if not self._running:
-                self._end()
+                self.close()
             elif ended:
                 self._job.check_end()
                 raise self._job.unfinished("`trained` for every training")
         except CommandDiedError as error:
             self._running.clear()
-            self._end()
+            self.close()
             # all of its trainings go on in another worker, from their saved states
             return [events.Fault(job=None, message=error.message, hint=error.hint)]
         except EnvironmentFaultError:
             self._running.clear()
-            self._end()
+            self.close()
             raise
         except EurekaError as error:
             code = "raised" if isinstance(error, RewardFaultError) else "fault"
             failed = [self._failure(each, code, str(error)) for each in self._running.values()]
             self._running.clear()
-            self._end()
+            self.close()
             return list(failed)
         return answers
 
@@ -183,9 +170,10 @@ class CommandPopulation:
         }
         self._job = CommandJob(self._command, "train", job, files, self._folder)
 
-    def _end(self) -> None:
+    def close(self) -> None:
+        """End the running job."""
         if self._job is not None:
-            self._job.__exit__()
+            self._job.close()
             self._job = None
 
     def _answers(self, event: told.CommandEvent) -> list[events.Event | File]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from eureka_agent.boundary.commands import Evaluate, PolicyFile
 from eureka_agent.boundary.events import Evaluated, PolicyScore
 from eureka_agent.errors import EurekaError
 from eureka_agent.parameters import check_distribution
-from eureka_agent.records import Evaluation, Measurements, UntrainedScore
+from eureka_agent.records import EpisodeSummary, Evaluation, Measurements, UntrainedScore
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.rollouts import measure_starts
 from eureka_agent.simulation.vec_task import VecTask, padded
@@ -82,13 +82,15 @@ def score_untrained(loaded: LoadedEnvironment, task: Task) -> tuple[UntrainedSco
     with closing(environment), torch.inference_mode():
         zero, drawn = evaluate_policies(environment, task, requests)
 
-    def score(evaluation: Evaluation) -> UntrainedScore:
-        values = [episode.fitness for episode in evaluation.episodes]
-        mean, std = statistics.fmean(values), statistics.stdev(values)
-        length = statistics.fmean(episode.length for episode in evaluation.episodes)
-        return UntrainedScore(mean=mean, std=std, length=length, episodes=len(values))
+    return untrained_score(zero[0].episodes), untrained_score(drawn[0].episodes)
 
-    return score(zero[0]), score(drawn[0])
+
+def untrained_score(episodes: Sequence[EpisodeSummary]) -> UntrainedScore:
+    """Score of an untrained policy's episodes, at least two."""
+    values = [episode.fitness for episode in episodes]
+    mean, std = statistics.fmean(values), statistics.stdev(values)
+    length = statistics.fmean(episode.length for episode in episodes)
+    return UntrainedScore(mean=mean, std=std, length=length, episodes=len(values))
 
 
 MOST_ROWS = 512

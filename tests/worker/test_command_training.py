@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from command_folders import REWARD, write_point
 
+from eureka_agent.array_files import command_policy
 from eureka_agent.boundary import events
 from eureka_agent.boundary.commands import Evaluate, PolicyFile, Prepare, Train
 from eureka_agent.errors import EnvironmentFaultError
@@ -21,7 +22,7 @@ from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.training.evaluation import load_trajectories
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.command_scoring import CommandScorer, command_for
-from eureka_agent.worker.command_training import CommandPopulation, unwrapped
+from eureka_agent.worker.command_training import CommandPopulation
 
 SETTINGS = TrainingSettings(env_steps=2000, num_envs=4, horizon=50)
 Answer = TypeVar("Answer")
@@ -180,7 +181,7 @@ def test_policies_are_scored_by_the_fitness_and_without_a_reward(
     (done,) = of(events.Trained, answers)
     files = {each.name: each.content for each in of(File, answers)}
     (tmp_path / "policy").write_bytes(files[done.policies[0]])
-    weights = np.load(_written(tmp_path / "own.npy", unwrapped(tmp_path / "policy")))
+    weights = np.load(_written(tmp_path / "own.npy", command_policy(tmp_path / "policy")))
     scorer = CommandScorer(command_for(loaded, "reach"), loaded, "cpu", tmp_path)
     asked = PolicyFile(policy="policy", seed=7, episodes=5, trajectories="episodes.npz")
     recorded, scored = scorer.evaluate(Evaluate(job="score", policies=(asked,)))
