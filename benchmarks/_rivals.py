@@ -6,27 +6,24 @@ from __future__ import annotations
 import time
 
 from _common import Subject
+from _rewarded import RewardedEnvironment
 
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.training.policy import Policy
 
 try:
     import _rsl as rsl
-    from stable_baselines3.common.vec_env import VecNormalize
-
-    from eureka_agent.worker import proof_job as stable_baselines
+    import _sb3 as sb3
 except ImportError as error:
     raise SystemExit(
-        f"error: {error.name!r}, which this compares with, is not installed; run ./setup.sh prove"
+        f"error: {error.name!r}, which this compares with, is not here; run ./setup.sh trainers"
     ) from None
 
 
-def _rewarded(subject: Subject, num_envs: int, seed: int) -> stable_baselines.RewardedEnvironment:
+def _rewarded(subject: Subject, num_envs: int, seed: int) -> RewardedEnvironment:
     reward = subject.reward()
     environment = subject.make(num_envs, seed)
-    return stable_baselines.RewardedEnvironment(
-        environment, reward.arguments, lambda values: reward(values)[0]
-    )
+    return RewardedEnvironment(environment, reward.arguments, lambda values: reward(values)[0])
 
 
 def rsl_rl(
@@ -61,8 +58,8 @@ def stable_baselines3(
     """Processor seconds of one Stable-Baselines3 training, without its set-up."""
     rewarded = _rewarded(subject, settings.num_envs, seed)
     rows = settings.horizon * settings.num_envs
-    model = stable_baselines.made(
-        VecNormalize(stable_baselines.RewardedVecEnv(rewarded), norm_reward=False),
+    model = sb3.made(
+        rewarded,
         settings,
         seed,
         n_steps=settings.horizon,

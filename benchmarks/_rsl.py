@@ -7,13 +7,13 @@ import io
 from typing import Any
 
 import torch
+from _rewarded import RewardedEnvironment
 from rsl_rl.env import VecEnv
 from rsl_rl.runners import OnPolicyRunner
 from tensordict import TensorDict
 from torch import Tensor, nn
 
 from eureka_agent.settings import TrainingSettings
-from eureka_agent.worker.proof_job import RewardedEnvironment
 
 
 class RewardedRslEnv(VecEnv):

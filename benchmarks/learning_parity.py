@@ -6,8 +6,8 @@ human reward, ant and hopper.
 Same simulator, reward, architecture and samples; five seeds each. Ours has the task's own settings;
 rsl-rl those with which it does best here, five epochs and 16 environments with a horizon of 32, and
 otherwise the same. Fitness is the mean of 64 episodes of the last policy without noise. Printed are
-the mean over seeds and its 95 % interval (Student's t). Needs the `prove` extra; about 40 minutes
-on one core.
+the mean over seeds and its 95 % interval (Student's t). Needs the `trainers` extra; 40 minutes on
+one core.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ rsl-rl's, Stable-Baselines3's.
 All on the same simulator with the task's own settings and the same number of samples, one thread,
 start-up left out. One run of the others is measured and counted 16 times. The four take turns, and
 the median of each counts. Times are the processor's: what else runs on the machine does not count.
-Needs the `prove` extra, but for `--ours`, which leaves the other libraries out and stores nothing.
+Needs the `trainers` extra, but for `--ours`, which leaves the others out and stores nothing.
 """
 
 from __future__ import annotations
