@@ -134,6 +134,25 @@ def command_class(folder: Path, command: CommandFile, told: DescribedEvent) -> t
     )
 
 
+def native_reward(told: DescribedEvent) -> dict[str, str]:
+    """Source of the human reward, by its kind: the simulator's own terms with their weights. Empty
+    unless all of them are variables."""
+    variables = {each.name for each in told.variables if not each.shape}
+    names = [each.name for each in told.native_terms]
+    if not names or not variables.issuperset(names):
+        return {}
+    terms = ", ".join(f'"{each.name}": {each.weight!r} * {each.name}' for each in told.native_terms)
+    return {
+        "human": f'''"""The simulator's own reward: its terms with its weights."""
+
+
+def compute_reward({", ".join(names)}):
+    terms = {{{terms}}}
+    return sum(terms.values()), terms
+'''
+    }
+
+
 def load_tasks(folder: Path, command: CommandFile) -> dict[str, vocabulary.Task]:
     """Tasks of a `command.yaml`. Raises EnvironmentLoadError for a fitness that does not load."""
     package = import_folder(folder)

@@ -126,7 +126,8 @@ def _load_command(
     described = by_command.describe_command(folder, command, task, known)
     cls = by_command.command_class(folder, command, described.event)
     fingerprint = fingerprint_of(folder_files(folder))
-    found = reference, folder.name, folder, cls, tasks, fingerprint
+    rewards = by_command.native_reward(described.event)
+    found = reference, folder.name, folder, cls, tasks, fingerprint, rewards
     return LoadedEnvironment(*found, described=described)
 
 

@@ -29,10 +29,12 @@ from eureka_agent.llm.interface import FinishReason, LanguageModelError
 from eureka_agent.llm.prompts import render
 from eureka_agent.records import (
     NOT_ASKED,
+    CommandFacts,
     ComponentSummary,
     Diagnosis,
     DiagnosisFinding,
     Finding,
+    NativeTerm,
     Operator,
     TaskDescription,
     Verdict,
@@ -163,6 +165,14 @@ def test_the_prompt_describes_the_task_without_its_code(description: TaskDescrip
     assert description.human_reward is not None
     assert "centred + effort" not in told + user.content
     assert "C306 takes no argument" in user.content
+
+
+def test_terms_of_a_simulator_are_offered_with_their_weights(description: TaskDescription) -> None:
+    terms = (NativeTerm(name="upright", weight=2.5, doc="height of the tip"),)
+    facts = CommandFacts(slots=1, cores=1, rewards=1, rungs=False, native_terms=terms)
+    assert "simulator's own reward" not in opening(design_request(description))[0].content
+    told = description.model_copy(update={"command": facts})
+    assert "\n\n- 2.5 × upright: height of the tip\n\n" in opening(design_request(told))[0].content
 
 
 def test_what_is_told_in_all_requests_of_a_run_is_the_same(description: TaskDescription) -> None:

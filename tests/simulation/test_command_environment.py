@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from command_folders import write_point
 from eureka_agent.command_file import CommandFile, program, read_command, readable_folders
 from eureka_agent.environment_files import fingerprints
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
+from eureka_agent.records import NativeTerm
 from eureka_agent.simulation import command_environment, command_job
 from eureka_agent.simulation.command_environment import (
     Described,
@@ -61,6 +63,33 @@ def test_a_known_description_starts_no_command(described: Described, tmp_path: P
     folder = write_point(tmp_path / "point", fault="status")
     known = described_in(folder, described.event.model_dump_json())
     assert known.event == described.event
+
+
+def test_own_terms_of_a_simulator_are_the_human_reward(
+    described: Described, tmp_path: Path
+) -> None:
+    weights = {"distance": -2.0, "velocity": 0.5}
+    terms = [NativeTerm(name=name, weight=weight) for name, weight in weights.items()]
+    folder = write_point(tmp_path / "point")
+
+    def human_reward(*told: NativeTerm) -> str | None:
+        known = described.event.model_copy(update={"native_terms": told}).model_dump_json()
+        loaded = load_environment(str(folder), known=known)
+        return loaded.reward_source(loaded.task(None)[1], "human")
+
+    assert "own reward" not in str(human_reward(*terms)), "the folder has one"
+    (folder / "rewards" / "human.py").unlink()
+    assert human_reward() is None
+    assert human_reward(*terms, NativeTerm(name="hidden")) is None, "no reward can read it"
+    space: dict[str, Any] = {}
+    exec(str(human_reward(*terms)), space)
+    values = {"distance": torch.tensor([1.0, 3.0]), "velocity": torch.tensor([4.0, 0.0])}
+    total, parts = space["compute_reward"](**values)
+    assert total.tolist() == [0.0, -6.0]
+    assert {name: part.tolist() for name, part in parts.items()} == {
+        "distance": [-2.0, -6.0],
+        "velocity": [2.0, 0.0],
+    }
 
 
 def _variable(described: Described, name: str) -> Variable:
