@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, FiniteFloat, JsonValue, ValidationError
+from pydantic import AfterValidator, Field, FiniteFloat, JsonValue, ValidationError, model_validator
 
 from eureka_agent.base_record import Record
 from eureka_agent.errors import EnvironmentLoadError, SettingsError, did_you_mean
@@ -60,6 +60,8 @@ class CommandFile(Record):
     """Program: a path, of which `~` and one from the folder are understood, or a name in PATH."""
     script: InnerPath
     """Its first argument, a file of the folder."""
+    image: str = Field("", max_length=500)
+    """Docker image that has the interpreter, and all that it needs but the folder itself."""
     tasks: Annotated[dict[str, TaskOfCommand], Field(min_length=1)]
     """By name; the first is the default."""
     slots: int = Field(1, gt=0, le=1000)
@@ -72,6 +74,14 @@ class CommandFile(Record):
     """Further folders that it reads, such as models of robots and editable installs."""
     variables: dict[str, str] = Field(default_factory=dict)
     """Environment variables that it needs. There are no others but a few of the system's."""
+
+    @model_validator(mode="after")
+    def _the_image_has_a_path(self) -> CommandFile:
+        if self.image and not self.interpreter.startswith("/"):
+            raise ValueError(
+                "with an image the interpreter is a path from its root, such as /usr/bin/python3"
+            )
+        return self
 
     @property
     def memory_bytes(self) -> int:
@@ -114,7 +124,10 @@ def script_of(command: CommandFile, folder: Path) -> Path:
 
 
 def program(command: CommandFile, folder: Path) -> Path:
-    """Absolute path of the interpreter. Raises EnvironmentLoadError where there is none."""
+    """Absolute path of the interpreter. Raises EnvironmentLoadError where there is none; an image
+    is not looked into."""
+    if command.image:
+        return Path(command.interpreter)
     named = Path(os.path.expanduser(command.interpreter))
     if len(named.parts) == 1:
         found = shutil.which(str(named))
@@ -134,8 +147,10 @@ def program(command: CommandFile, folder: Path) -> Path:
 def readable_folders(command: CommandFile, folder: Path) -> tuple[Path, ...]:
     """Folders that the command reads beside its own: those of its interpreter, as it is named and
     where its links lead, and those that the file lists. Raises EnvironmentLoadError."""
-    interpreter = program(command, folder)
-    homes = {interpreter.parent.parent, interpreter.resolve().parent.parent}
+    homes = set()
+    if not command.image:
+        interpreter = program(command, folder)
+        homes = {interpreter.parent.parent, interpreter.resolve().parent.parent}
     further = [folder / os.path.expanduser(each) for each in command.readable]
     for path in further:
         if not path.exists():

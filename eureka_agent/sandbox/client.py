@@ -137,6 +137,7 @@ def _with_command(limits: Limits, command: CommandFile, folder: Path) -> Limits:
     return replace(
         limits,
         readable=(*limits.readable, *readable_folders(command, folder)),
+        image=command.image,
         memory_bytes=command.memory_bytes + _WORKERS_OWN_BYTES,
         processes=_MOST_PROCESSES,
         file_bytes=max(limits.file_bytes, command.memory_bytes),
@@ -186,6 +187,13 @@ class WorkerClient:
             limits = replace(limits, readable=(*limits.readable, *source_folders(own)))
             if is_command(own):
                 limits = _with_command(limits, read_command(own), own)
+        if limits.image and wall.name != "docker":
+            shutil.rmtree(folder, ignore_errors=True)
+            raise errors.WallError(
+                f"command.yaml names the image {limits.image!r}, which the sandbox {wall.name!r}"
+                " cannot start",
+                "use --sandbox docker, or name an interpreter of this machine",
+            )
         try:
             handle = await wall.start(folder / _WALL_FOLDER, limits)
         except BaseException:

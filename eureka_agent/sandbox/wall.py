@@ -31,6 +31,8 @@ class Limits:
     """Most processes and threads, behind walls that can limit them."""
     readable: tuple[Path, ...] = ()
     """Folders of the user that it reads under the same paths, such as the environment's."""
+    image: str = ""
+    """Docker image whose files it sees in place of this machine's /usr; "" for none."""
     cores: tuple[int, ...] = ()
     visible_gpu: str | None = None
     """Its only GPU, named as in CUDA_VISIBLE_DEVICES; None: those of the driver."""

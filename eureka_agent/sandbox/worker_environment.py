@@ -6,7 +6,7 @@ import os
 import site
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import eureka_agent
@@ -84,6 +84,23 @@ class ReadableFiles:
     """Real place and content of each link that leads there."""
     passed: tuple[Path, ...]
     """Real folders that a `..` leaves on the way."""
+
+
+def without_system(files: ReadableFiles) -> ReadableFiles:
+    """The files without this machine's /usr, for a container with another one. Raises WallError
+    where this Python is a part of that."""
+    system = tuple(name for name in (*_SYSTEM, *_SYSTEM_FILES) if os.path.lexists(name))
+    python = os.path.realpath(sys.base_prefix)
+    if any(Path(python).is_relative_to(os.path.realpath(name)) for name in system):
+        raise WallError(
+            f"with an image of your own a worker cannot take this Python's files from {python!r}",
+            "run eureka by a Python outside of /usr, as `uv python install` makes one",
+        )
+    return replace(
+        files,
+        bound=tuple(path for path in files.bound if str(path) not in system),
+        links=tuple(link for link in files.links if str(link[0]) not in system),
+    )
 
 
 def check_readable(limits: Limits) -> None:

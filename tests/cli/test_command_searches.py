@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import signal
+import subprocess
 import sys
+import tarfile
 from collections import Counter
 from pathlib import Path
 
+import docker
 import numpy as np
 import pytest
 from command_folders import write_point
@@ -51,6 +55,64 @@ def test_a_search_runs_behind_bubblewrap(tmp_path: Path) -> None:
     run_command = CommandLine(tmp_path)
     run_command.environment["HOME"] = str(home)
     run_command("search", "--env", "./point", *asked)
+    (attempt,) = only_run(run_command).archive.attempts()
+    assert attempt.stage is Stage.TRAINED
+
+
+IN_THE_IMAGE = """
+import os
+assert open("/opt/simulator/licence").read() == "here"
+assert not os.path.exists("/usr/bin/env"), "this machine's /usr is not the image's"
+"""
+LIBRARIES = """
+import bz2, ctypes, lzma, sqlite3, ssl, torch, numpy, eureka_agent.worker.serve
+print(*{line.split()[-1] for line in open("/proc/self/maps") if ".so" in line})
+"""
+
+
+def image_of_libraries(name: str, folder: Path) -> None:
+    """An image with the system's libraries that Python needs, a file, and a program that leads to
+    this Python."""
+    loaded = subprocess.check_output([sys.executable, "-c", LIBRARIES], text=True).split()
+    listed = subprocess.run(["ldd", *loaded], capture_output=True, text=True, check=False).stdout
+    # "\tlibc.so.6 => /lib/… (0x…)", and "\t/lib64/ld-… (0x…)"
+    found = set(re.findall(r"^\t(?:\S+ => )?(/(?:usr|lib|lib64)/\S+) ", listed, re.MULTILINE))
+    (libc,) = (Path(each) for each in found if Path(each).name == "libc.so.6")
+    found |= set(map(str, libc.parent.glob("libmvec.so.*")))  # loaded on demand
+    (folder / "licence").write_text("here")
+    with tarfile.open(folder / "image.tar", "w", dereference=True) as archive:
+        for path in sorted(found):
+            archive.add(path, path[1:])
+        archive.add(folder / "licence", "opt/simulator/licence")
+        link = tarfile.TarInfo("opt/simulator/python")
+        link.type, link.linkname = tarfile.SYMTYPE, sys.executable
+        archive.addfile(link)
+        home = tarfile.TarInfo("root")  # as in most images only root may enter it
+        home.type, home.mode = tarfile.DIRTYPE, 0o700
+        archive.addfile(home)
+    docker.from_env().api.import_image_from_file(str(folder / "image.tar"), name, "1")
+
+
+@pytest.mark.docker
+@pytest.mark.slow
+@pytest.mark.skipif(sys.base_prefix.startswith("/usr"), reason="this Python is a part of /usr")
+def test_a_search_runs_in_an_image_of_the_user(tmp_path: Path) -> None:
+    image, packages = "eureka-test-simulator:1", str(Path(np.__file__).parents[1])
+    start = {"interpreter": "/opt/simulator/python", "variables": {"PYTHONPATH": packages}}
+    folder = write_point(tmp_path / "point", image=image, **start)
+    script = folder / "train.py"
+    script.write_text(script.read_text().replace("import inspect", IN_THE_IMAGE + "import inspect"))
+    asked = ["--iterations", "1", "--samples", "1", "--finalists", "0", "--env", "./point"]
+    run_command = CommandLine(tmp_path)
+    told = run_command("search", *asked, "--sandbox", "process", status=2)
+    assert f"{image!r}, which the sandbox 'process' cannot start" in told
+    told = run_command("search", *asked, "--sandbox", "docker", status=2)
+    assert "this Docker engine does not have" in told
+    image_of_libraries("eureka-test-simulator", tmp_path)
+    try:
+        run_command("search", *asked, "--sandbox", "docker")
+    finally:
+        docker.from_env().images.remove(image, force=True)
     (attempt,) = only_run(run_command).archive.attempts()
     assert attempt.stage is Stage.TRAINED
 

@@ -13,7 +13,7 @@ import shutil
 import stat
 import sys
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -149,26 +149,51 @@ def _mount(place: Path, source: Path) -> Mount:
     return mount
 
 
-def ensure_image(engine: Engine, files: ReadableFiles) -> str:
-    """Name of the image with the links, made in a moment if it is missing. It has no file: all that
-    a worker reads is mounted. Raises the SDK's errors."""
-    content = image_archive(files)
-    tag = hashlib.sha256(content).hexdigest()[:16]
+def ensure_image(engine: Engine, files: ReadableFiles, base: str = "") -> str:
+    """Name of the image with the links, made in a moment if it is missing. It has no other file but
+    those of the image `base`: all that a worker reads is mounted. Raises WallError without that
+    one, and the SDK's errors."""
+    images = engine.client.images
     try:
-        engine.client.images.get(f"{_IMAGE_NAME}:{tag}")
+        origin = images.get(base).id if base else ""
     except ImageNotFound:
-        engine.client.api.import_image_from_data(
-            content, repository=_IMAGE_NAME, tag=tag, changes=[f"LABEL {LABEL}=image"]
-        )
-    return f"{_IMAGE_NAME}:{tag}"
+        what = f"command.yaml names the image {base!r}, which this Docker engine does not have"
+        raise WallError(what, f"docker pull {base}, or build it") from None
+    content = image_archive(files, files.bound if base else ())
+    tag = hashlib.sha256(content + origin.encode()).hexdigest()[:16]
+    name, label = f"{_IMAGE_NAME}:{tag}", f"LABEL {LABEL}=image"
+    try:
+        images.get(name)
+    except ImageNotFound:
+        if base:
+            recipe = f"FROM {origin}\nADD links.tar /\n{label}\n".encode()
+            context = io.BytesIO(_archive({"Dockerfile": recipe, "links.tar": content}))
+            images.build(fileobj=context, custom_context=True, tag=name, rm=True)
+        else:
+            engine.client.api.import_image_from_data(
+                content, repository=_IMAGE_NAME, tag=tag, changes=[label]
+            )
+    return name
 
 
-def image_archive(files: ReadableFiles) -> bytes:
-    """Archive of the links, and of the folders that they lie in and pass."""
+def _archive(files: Mapping[str, bytes]) -> bytes:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        for name, data in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(data)
+            archive.addfile(entry, io.BytesIO(data))
+    return content.getvalue()
+
+
+def image_archive(files: ReadableFiles, mounted: Iterable[Path] = ()) -> bytes:
+    """Archive of the links, and of the folders that they lie in and pass, as of those that what is
+    `mounted` lies in: in another image only root may be able to enter them."""
     folder = (tarfile.DIRTYPE, 0o755, "")
     members = {Path("/tmp"): (tarfile.DIRTYPE, 0o1777, "")}
     links = {place: (tarfile.SYMTYPE, 0o777, target) for place, target in files.links}
-    for path, member in (dict.fromkeys(files.passed, folder) | links).items():
+    places = {path.parent: folder for path in mounted if path.parents[1:]}
+    for path, member in (places | dict.fromkeys(files.passed, folder) | links).items():
         # the engine would make the folders around it, and let nobody enter them
         for parent in reversed(path.parents[:-1]):
             members.setdefault(parent, folder)

@@ -31,7 +31,7 @@ from eureka_agent.sandbox.docker.container import (
 from eureka_agent.sandbox.docker.engine import CALL_SECONDS, Engine, connect
 from eureka_agent.sandbox.docker.markers import Marker
 from eureka_agent.sandbox.wall import LOST, LastWords, Limits, WorkerHandle
-from eureka_agent.sandbox.worker_environment import check_readable, readable_files
+from eureka_agent.sandbox.worker_environment import check_readable, readable_files, without_system
 
 HEADER_BYTES = 8
 _STDOUT, _STDERR = 1, 2
@@ -329,9 +329,11 @@ class DockerWall:
         """Create the container and attach to it, without starting it."""
         check_readable(limits)
         files = readable_files(limits)
+        if limits.image:
+            files = without_system(files)
         cores = self._engine.cores
         surroundings = Surroundings(
-            image=ensure_image(self._engine, files),
+            image=ensure_image(self._engine, files, limits.image),
             labels=leftovers.container_labels(),
             sources=mount_sources(files, folder),
             seccomp=profile_text(worker_profile()),
