@@ -1,7 +1,7 @@
-.PHONY: help setup test test-all test-oldest check format soak bench clean
+.PHONY: help setup test test-all test-oldest test-adapters check format soak bench clean
 
 help:  ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:  ## Make .venv with everything that tests and checks need
 	@./setup.sh dev
@@ -21,6 +21,9 @@ test-all: setup  ## Run the tests with real starts of all programs, and all atta
 
 test-oldest: setup  ## Run the tests of language models with the oldest openai and litellm that are supported
 	.ci/oldest
+
+test-adapters: setup  ## Make the environments of the simulators that adapters are for (some GB), and run their tests
+	.ci/adapters
 
 check: setup  ## Lint, format and types
 	.venv/bin/ruff check .
