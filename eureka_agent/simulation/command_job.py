@@ -117,6 +117,8 @@ class CommandJob:
         self._offset = 0
         self._rest = b""
         self._output = bytearray()
+        self._fault: events.ProtocolFaultError | None = None
+        """A fault in the events, told once those before it are."""
         self._process: subprocess.Popen[bytes] | None = None
         try:
             self._write(mode, asked, files)
@@ -206,10 +208,16 @@ class CommandJob:
         process. Raises ProtocolFaultError, and as `check_end` where the end is a failure."""
         deadline = time.monotonic() + wait_s
         while True:
+            if self._fault is not None:
+                raise self._fault
             ended = self._process is None or self._process.poll() is not None
             self._read_output()
-            found = list(self._new_events())
-            if found or ended or time.monotonic() >= deadline:
+            found: list[events.CommandEvent] = []
+            try:
+                found += self._new_events()
+            except events.ProtocolFaultError as fault:
+                self._fault, ended = fault, False
+            if found or ended or (self._fault is None and time.monotonic() >= deadline):
                 return found, ended
             time.sleep(min(_POLL_SECONDS, wait_s))
 

@@ -69,6 +69,7 @@ class CommandPopulation:
         self._running: dict[str, _Training] = {}
         """Trainings of the job by their id there."""
         self._job: CommandJob | None = None
+        self._fault: EnvironmentFaultError | None = None
         self._files_made = 0
 
     @property
@@ -115,9 +116,13 @@ class CommandPopulation:
                 return []
             self._begin()
         assert self._job is not None
+        answers: list[events.Event | File] = []
         try:
+            if self._fault is not None:
+                raise self._fault
             found, ended = self._job.poll(_POLL_SECONDS)
-            answers = [answer for each in found for answer in self._answers(each)]
+            for each in found:
+                answers += self._answers(each)
             if not self._running:
                 self.close()
             elif ended:
@@ -127,8 +132,12 @@ class CommandPopulation:
             self._running.clear()
             self.close()
             # all of its trainings go on in another worker, from their saved states
-            return [events.Fault(job=None, message=error.message, hint=error.hint)]
-        except EnvironmentFaultError:
+            return [*answers, events.Fault(job=None, message=error.message, hint=error.hint)]
+        except EnvironmentFaultError as error:
+            if answers:  # a training may have ended just before
+                self._fault = error
+                return answers
+            self._fault = None
             self._running.clear()
             self.close()
             raise
@@ -137,7 +146,7 @@ class CommandPopulation:
             failed = [self._failure(each, code, str(error)) for each in self._running.values()]
             self._running.clear()
             self.close()
-            return list(failed)
+            return [*answers, *failed]
         return answers
 
     # ── a job ─────────────────────────────────────────────────────────────────────────────────────

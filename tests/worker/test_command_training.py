@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -212,3 +213,37 @@ def _mean_distance(weights: np.ndarray, seed: int, number: int) -> float:
         position += 0.5 * velocity
         distances.append(abs(target - position))
     return float(np.mean(distances))
+
+
+ENDS_AT_ONCE = """
+import json, pathlib, sys
+folder = pathlib.Path(sys.argv[-1])
+(folder / "policy").write_bytes(b"weights")
+curve = {"event": "curve", "training": "0", "env_steps": 2000, "reward": 1.0, "fitness": 1.0}
+policies = [{"env_steps": 2000, "policy": "policy"}]
+trained = {"event": "trained", "training": "0", "env_steps": 2000, "policies": policies}
+lines = [json.dumps(curve), json.dumps(trained), LAST]
+(folder / "part").write_text("".join(line + "\\n" for line in lines))
+(folder / "part").rename(folder / "events.jsonl")
+"""
+BROKE = {"event": "fault", "whose": "environment", "message": "the simulator broke"}
+
+
+@pytest.mark.parametrize("last", ["no event", json.dumps(BROKE)])
+def test_a_training_that_ended_just_before_a_fault_has_ended(
+    known: str, tmp_path: Path, last: str
+) -> None:
+    loaded = load(tmp_path, known)
+    (tmp_path / "point" / "train.py").write_text(ENDS_AT_ONCE.replace("LAST", repr(last)))
+    with population(loaded, tmp_path, rewards=2) as trained:
+        trained.submit(train("1-01"))
+        trained.submit(train("1-02"))
+        answers = []
+        with contextlib.suppress(EnvironmentFaultError):
+            while trained.busy:
+                answers += trained.iterate()
+        assert not trained.busy
+    (done,) = of(events.Trained, answers)
+    assert done.job == "1-01"
+    failed = [each.job for each in of(events.TrainingFailed, answers)]
+    assert failed == (["1-02"] if last == "no event" else [])
