@@ -107,6 +107,8 @@ def test_how_an_episode_ends_is_no_goal(end: str) -> None:
 def test_forms_of_a_word_share_a_stem() -> None:
     assert len({stem(word) for word in ("run", "runs", "running", "ran")}) == 1
     assert len({stem(word) for word in ("velocity", "velocities")}) == 1
+    assert len({stem(word) for word in ("reach", "reaches", "reached")}) == 1
+    assert stem("times") == stem("time")
     assert stem("swing") != stem("swim")
     assert stems("the height of the torso") == {stem("height"), stem("torso")}
 
