@@ -172,7 +172,8 @@ class CommandPopulation:
             trainings.append({**asked, "state": state, "rungs": list(command.rungs)})
         job = {
             "device": self._device,
-            "num_envs": self._settings.num_envs,
+            # those of one training do not depend on how many share the process
+            "num_envs": self._settings.num_envs * len(taken),
             "env_steps": self._settings.env_steps,
             "save_every_s": self._snapshot_s,
             "trainings": trainings,

@@ -218,6 +218,8 @@ def _mean_distance(weights: np.ndarray, seed: int, number: int) -> float:
 ENDS_AT_ONCE = """
 import json, pathlib, sys
 folder = pathlib.Path(sys.argv[-1])
+job = json.loads((folder / "job.json").read_text())
+assert (len(job["trainings"]), job["num_envs"]) == (2, 8), "four for each"
 (folder / "policy").write_bytes(b"weights")
 curve = {"event": "curve", "training": "0", "env_steps": 2000, "reward": 1.0, "fitness": 1.0}
 policies = [{"env_steps": 2000, "policy": "policy"}]
