@@ -16,6 +16,8 @@ MAX_FILE_BYTES = 256 << 20
 """Largest file in either direction."""
 FILE_NAME_PATTERN = r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}"
 """A plain name, never a path. A later file replaces an earlier one of the same name."""
+OPENING_SECONDS = 1200.0
+"""Most time in which a command environment describes itself."""
 _LONGEST_REFERENCE = 1000
 MOST_GPUS = 1024
 MOST_TIMERS = 20

@@ -325,6 +325,7 @@ class WorkerClient:
             known = "" if rehearse else _described.get(key, "")
             interpreter = str(program(read_command(folder), folder))
             command = {"described": known, "interpreter": interpreter}
+            timeout_s = max(timeout_s, bounds.OPENING_SECONDS)
         await self.send(
             Open(
                 environment=reference,

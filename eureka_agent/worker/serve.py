@@ -17,7 +17,7 @@ from safetensors.numpy import save
 from torch import Tensor
 
 from eureka_agent.boundary import commands, events
-from eureka_agent.boundary.bounds import KERNELS_FILE
+from eureka_agent.boundary.bounds import KERNELS_FILE, OPENING_SECONDS
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError, EurekaError
 from eureka_agent.invocation import command as command_line
 from eureka_agent.simulation.command_environment import recorded_transitions
@@ -202,7 +202,8 @@ class Worker:
 
     def _open(self, command: commands.Open) -> events.Opened:
         check_device(command.device)
-        with loading_limit(MAKING_SECONDS):
+        # a command is given up when it is silent, and plays episodes while it describes itself
+        with loading_limit(OPENING_SECONDS if command.interpreter else MAKING_SECONDS):
             known = command.described, command.interpreter
             loaded = load_environment(command.environment, command.task, *known)
         if command.fitness is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,12 +16,13 @@ from command_folders import REWARD, write_point
 
 from eureka_agent.array_files import command_policy
 from eureka_agent.boundary import events
-from eureka_agent.boundary.commands import Evaluate, PolicyFile, Prepare, Train
+from eureka_agent.boundary.commands import Evaluate, Open, PolicyFile, Prepare, Train
 from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.rewards import CodeReward
 from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.loading import LoadedEnvironment, load_environment
 from eureka_agent.training.evaluation import load_trajectories
+from eureka_agent.worker import serve
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.command_scoring import CommandScorer, command_for
 from eureka_agent.worker.command_training import CommandPopulation
@@ -249,3 +251,14 @@ def test_a_training_that_ended_just_before_a_fault_has_ended(
     assert done.job == "1-01"
     failed = [each.job for each in of(events.TrainingFailed, answers)]
     assert failed == (["1-02"] if last == "no event" else [])
+
+
+def test_a_command_may_take_longer_to_describe_itself_than_a_class_to_load(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "MAKING_SECONDS", 0.01)
+    worker = serve.Worker.__new__(serve.Worker)  # without its nursery, which nothing here needs
+    worker._scratch, worker._dry_runners = tmp_path, None
+    folder = str(write_point(tmp_path / "point"))
+    opened = worker._open(Open(environment=folder, task=None, interpreter=sys.executable))
+    assert opened.description.task == "reach"
