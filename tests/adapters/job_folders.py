@@ -59,10 +59,12 @@ class JobFolder:
         given = {"id": "p", "policy": policy, "seed": 3, "episodes": 6, "record": [], **entry}
         self.job("evaluate", num_envs=num_envs, policies=[given])
 
-    def run(self, script: Path) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, script: Path, interpreter: str = sys.executable
+    ) -> subprocess.CompletedProcess[str]:
         """Run a program in a process of its own."""
         environment = {**os.environ, "PYTHONPATH": str(ADAPTERS)}
-        command = [sys.executable, str(script), str(self.path)]
+        command = [interpreter, str(script), str(self.path)]
         return subprocess.run(
             command, env=environment, capture_output=True, text=True, check=False, timeout=300
         )

@@ -6,6 +6,8 @@ needs
 
 where `adapters` is the folder of eureka-agent's repository. MuJoCo 4 is too new for it."""
 
+from typing import Any
+
 import gymnasium
 import shimmy  # noqa: F401  (registers the suite)
 from eureka_adapter import Variable
@@ -14,7 +16,7 @@ from gymnasium.wrappers import FlattenObservation
 
 VARIABLES = [
     Variable("torso_height", (), "m", "world", "of the torso's centre; 1.3 when it stands"),
-    Variable("torso_upright", (), "1", "world", "cosine of the torso's tilt; 1 is upright", (-1, 1)),
+    Variable("torso_upright", (), "1", "world", "cosine of its tilt; 1 is upright", (-1, 1)),
     Variable("forward_velocity", (), "m/s", "world", "of the centre of mass"),
     Variable("joint_angles", (6,), "rad", "joints", "right hip, knee, ankle, then left"),
     Variable("joint_velocities", (6,), "rad/s", "joints", "right hip, knee, ankle, then left"),
@@ -22,7 +24,7 @@ VARIABLES = [
 ]
 
 
-def values(env):
+def values(env: gymnasium.Env) -> dict[str, Any]:
     physics = env.unwrapped.physics
     return {
         "torso_height": physics.torso_height(),

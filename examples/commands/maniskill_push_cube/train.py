@@ -6,9 +6,11 @@ where `adapters` is the folder of eureka-agent's repository. ManiSkill makes no 
 a Vulkan device, even for a simulation on the CPU. On a machine without a GPU the software driver of
 Mesa 24.3 or newer (package mesa-vulkan-drivers) is one; that of Mesa 22 is refused."""
 
+from typing import Any
+
 import gymnasium
 import mani_skill.envs  # noqa: F401  (registers the tasks)
-from eureka_adapter import Variable
+from eureka_adapter import Job, Variable
 from eureka_adapter.gymnasium_sb3 import main
 from mani_skill.utils.wrappers import CPUGymWrapper
 
@@ -21,7 +23,7 @@ VARIABLES = [
 ]
 
 
-def make_env(job):
+def make_env(job: Job) -> gymnasium.Env:
     env = gymnasium.make(
         "PushCube-v1",
         obs_mode="state",
@@ -34,7 +36,7 @@ def make_env(job):
     return CPUGymWrapper(env, ignore_terminations=True)
 
 
-def values(env):
+def values(env: gymnasium.Env) -> dict[str, Any]:
     scene = env.unwrapped
     reward = scene.compute_normalized_dense_reward(None, None, scene.get_info())
     return {

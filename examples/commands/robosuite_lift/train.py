@@ -4,10 +4,12 @@
 
 where `adapters` is the folder of eureka-agent's repository. MuJoCo 3.10 is too new for it."""
 
+from typing import Any, ClassVar
+
 import gymnasium
 import numpy as np
 import robosuite
-from eureka_adapter import Variable
+from eureka_adapter import Job, Variable
 from eureka_adapter.gymnasium_sb3 import main
 
 SEEN = ["robot0_joint_pos", "robot0_joint_vel", "robot0_eef_pos", "robot0_eef_quat"]
@@ -32,13 +34,13 @@ VARIABLES = [
 
 
 class Lift(gymnasium.Env):
-    """In place of robosuite's GymWrapper, whose seeds do nothing and whose time limit is a failure."""
+    """Replaces robosuite's GymWrapper: its seeds do nothing, and its time limit is a failure."""
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}
+    metadata: ClassVar = {"render_modes": ["rgb_array"], "render_fps": 20}
     observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (33,))
     action_space = gymnasium.spaces.Box(-1.0, 1.0, (7,))
 
-    def __init__(self, job):
+    def __init__(self, job: Job) -> None:
         self.suite = robosuite.make(
             "Lift",
             robots="Panda",
@@ -50,25 +52,25 @@ class Lift(gymnasium.Env):
             seed=0,  # the cube's size, equal in all environments
         )
 
-    def reset(self, seed=None, options=None):
+    def reset(self, seed: Any = None, options: Any = None) -> tuple[np.ndarray, dict[str, Any]]:
         if seed is not None:
             start = np.random.default_rng(seed).bit_generator.state
             self.suite.rng.bit_generator.state = start
         return self._read(self.suite.reset()), {}
 
-    def step(self, action):
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         observation, reward, _, _ = self.suite.step(action)
         return self._read(observation), reward, False, False, {}
 
-    def render(self):
+    def render(self) -> np.ndarray:
         return self.suite.sim.render(640, 480, camera_name="frontview")[::-1]
 
-    def _read(self, observation):
+    def _read(self, observation: dict[str, Any]) -> np.ndarray:
         self.seen = observation
         return np.concatenate([observation[key] for key in SEEN], dtype=np.float32)
 
 
-def values(env):
+def values(env: Lift) -> dict[str, Any]:
     suite, seen = env.suite, env.seen
     gripper, distance = suite.robots[0].gripper, np.linalg.norm(seen["gripper_to_cube_pos"])
     lifted = suite._check_success()
