@@ -55,6 +55,7 @@ main(
     control_dt=0.05,
     max_episode_length=50,
     hyperparameters={"gamma": 0.8, "batch_size": 256},
+    ends={},  # no episode ends early
     native_terms=[{"name": "native_reward", "weight": 1.0, "doc": "reach, then push; 1 inside"}],
     versions=("mani_skill", "sapien", "stable-baselines3", "torch"),
     doc="A Panda arm and a cube on a table. Actions move the hand along x, y and z; the last one"

@@ -63,7 +63,7 @@ class Lift(gymnasium.Env):
         return self._read(observation), reward, False, False, {}
 
     def render(self) -> np.ndarray:
-        return self.suite.sim.render(640, 480, camera_name="frontview")[::-1]
+        return self.suite.sim.render(640, 480, camera_name="sideview")[::-1]
 
     def _read(self, observation: dict[str, Any]) -> np.ndarray:
         self.seen = observation
@@ -93,6 +93,7 @@ main(
     values,
     normalize=True,
     max_episode_length=200,
+    ends={},  # no episode ends early
     native_terms=TERMS,
     quaternion_order="xyzw",
     versions=("robosuite", "mujoco", "stable-baselines3", "torch"),
