@@ -22,8 +22,8 @@ from eureka_adapter.job import Job, Variable, episode_seed
 from eureka_adapter.managers import find, managed
 
 _CONFIGURATIONS = {"env_cfg_entry_point", "rsl_rl_cfg_entry_point"}
-_END = SimpleNamespace(time_out=False, func=SimpleNamespace(__doc__="the environment's own end"))
-_TERM = SimpleNamespace(weight=1.0, func=SimpleNamespace(__doc__="all that it pays in a step"))
+_END = SimpleNamespace(time_out=False, func=SimpleNamespace(__doc__="the environment ended it"))
+_TERM = SimpleNamespace(weight=1.0, func=SimpleNamespace(__doc__="the whole of it"))
 
 
 def main(
