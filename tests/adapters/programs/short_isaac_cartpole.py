@@ -35,7 +35,8 @@ class Written(gymnasium.Env):
         if hasattr(self, "ended"):
             (robot,) = self.scene.articulations.values()
             positions = robot.data.joint_pos.torch
-            self.ended = {row: positions[row].tolist() for row in env_ids.tolist()}
+            rows = torch.arange(self.num_envs)[env_ids].tolist()
+            self.ended = {row: positions[row].tolist() for row in rows}
         super()._reset_idx(env_ids)
 
 
