@@ -1,4 +1,5 @@
-"""Manager-based environments, as those of mjlab: variables, ends, terms of their own reward."""
+"""Manager-based environments, as those of mjlab and Isaac Lab: variables, ends, terms of their own
+reward."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _UNITS = {
     r"joint_pos": "rad or m",
     r"joint_vel": "rad/s or m/s",
     r"joint_acc": "rad/s^2 or m/s^2",
-    r"actuator_force|qfrc_actuator": "N m or N",
+    r"actuator_force|qfrc_actuator|applied_torque": "N m or N",
 }
 """Units of the data of an entity that become variables. All else follows from these."""
 
@@ -34,7 +35,7 @@ def managed(env: Any, found: Found) -> tuple[dict[str, Any], dict[str, Any]]:
     reward, before its resets. The terms of that reward become variables too."""
     rewards, over, terms, native = env.reward_manager, env.termination_manager, {}, []
     # the weights are those of a step's reward, which may be multiplied by its seconds
-    scale = env.step_dt if env.cfg.scale_rewards_by_dt else 1.0
+    scale = env.step_dt if getattr(env.cfg, "scale_rewards_by_dt", True) else 1.0
     for column, name in enumerate(rewards.active_terms):
         if (term := rewards.get_term_cfg(name)).weight:  # others are not computed
             free = f"term_{name}" if name in found else name
@@ -49,7 +50,8 @@ def managed(env: Any, found: Found) -> tuple[dict[str, Any], dict[str, Any]]:
         return {name: torch.nan_to_num(it(), 0.0, 0.0, 0.0) for name, (_, it) in found.items()}
 
     def computed(dt: float) -> Tensor:
-        reward, rewards.reached = compute(dt), read()
+        reached, reward = read(), compute(dt)  # which may set another goal
+        rewards.reached = reached
         for name, (column, term) in terms.items():  # a curriculum may change the weight
             rewards.reached[name] = rewards._step_reward[:, column] / (term.weight or 1.0)
         return reward
@@ -69,12 +71,13 @@ def managed(env: Any, found: Found) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def find(env: Any, entities: Mapping[str, Any]) -> Found:
     """Variables of the entities that move, of commands, and the environments' origins."""
-    moving = {name: it for name, it in entities.items() if it.joint_names or not it.is_fixed_base}
+    fixed = {name for name, it in entities.items() if getattr(it, "is_fixed_base", False)}
+    moving = {name: it for name, it in entities.items() if name not in fixed or it.joint_names}
     doc = "place of this environment in world frame, which the other positions contain"
     found = readable("env_origin", lambda: env.scene.env_origins, "m", doc)
     for name, entity in moving.items():
         prefix, data = f"{name}_" if len(moving) > 1 else "", entity.data
-        still = "root|proj" if entity.is_fixed_base else "-"
+        still = "root|proj" if name in fixed else "-"
         for pattern, unit in _UNITS.items():
             for quantity in filter(re.compile(f"(?!{still})({pattern})").fullmatch, dir(data)):
                 parts = re.sub("(_link)?_(pos|len|force).*", "_names", quantity)
@@ -82,7 +85,7 @@ def find(env: Any, entities: Mapping[str, Any]) -> Found:
                 doc = _sentence(getattr(type(data), quantity), quantity)
                 doc += f", in order: {order}" * bool(order)
                 found |= readable(prefix + quantity, partial(getattr, data, quantity), unit, doc)
-    for name in env.command_manager.active_terms:
+    for name in getattr(getattr(env, "command_manager", None), "active_terms", ()):
         doc = f"command of the class {type(env.command_manager.get_term(name)).__name__}"
         found |= readable(name, partial(env.command_manager.get_command, name), "SI", doc)
     return found
@@ -90,10 +93,14 @@ def find(env: Any, entities: Mapping[str, Any]) -> Found:
 
 def readable(name: str, read: Callable[[], Tensor], unit: str, doc: str) -> Found:
     """Variable with the shape of what is read; none where that fails or is empty."""
-    frame = (re.findall(r"in (\w+) frame", doc) or "-")[0]
+    frame = (re.findall(r"[io]n (?:\w+ )?(\w+) frame", doc) or "-")[0]
+
+    def tensor() -> Tensor:
+        return getattr(value := read(), "torch", value)  # Isaac Lab has arrays of Warp
+
     with contextlib.suppress(AttributeError, NotImplementedError, TypeError):
-        if 0 not in (shape := tuple(read().shape[1:])):
-            return {name: (Variable(name, shape, unit, frame, doc), read)}
+        if 0 not in (shape := tuple(tensor().shape[1:])):
+            return {name: (Variable(name, shape, unit, frame, doc), tensor)}
     return {}
 
 
