@@ -1,44 +1,34 @@
 """Environments of MuJoCo Playground and brax with brax's PPO: a whole program for a user's `main`.
 A callback takes each step of the compiled training to the reward on the host. Tried with
-playground 0.2.0, brax 0.14.2, jax 0.10.2."""
+playground 0.2.0, brax 0.14.2 and jax 0.10.2."""
 
 from __future__ import annotations
 
-import contextlib
-import inspect
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import brax.envs
 import jax
 import numpy as np
 import torch
-from brax.envs.base import State, Wrapper
-from brax.training.agents.ppo import networks
 from brax.training.agents.ppo import train as ppo
 from jax import numpy as jnp
 from jax.experimental import io_callback
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from eureka_adapter.episodes import play
 from eureka_adapter.faults import Fault, blame
 from eureka_adapter.job import Job, Variable, episode_seed
 from eureka_adapter.rows import Step
-from eureka_adapter.training import Training, load_arrays, save_arrays
+from eureka_adapter.training import load_arrays, save_arrays
 
 Read = Callable[[Any], Mapping[str, Any]]
-"""Arrays by name of a batch of states, as jax traces it; the batch comes first."""
-NATIVE = "native_reward"
+"""Arrays by name of a batch of states, which jax traces. The batch comes first."""
+NATIVE = Variable("native_reward", doc="the environment's own reward of this step")
 PACKAGES = ("playground", "brax", "jax", "mujoco", "mujoco-mjx", "torch")
-
-
-def _picture(env: Any, state: Any) -> Any:
-    """Picture of one state by the environment's own renderer."""
-    return env.render(getattr(state, "pipeline_state", state), height=480, width=640)
 
 
 def main(
@@ -48,242 +38,162 @@ def main(
     hyperparameters: Mapping[str, Any],
     *,
     causes: Read = lambda states: {},
-    picture: Callable[[Any, Any], Any] = _picture,
     argv: Sequence[str] | None = None,
     **description: Any,
 ) -> None:
-    """Do the job that eureka-agent asks for. `make_env`: one environment, unwrapped.
-    `hyperparameters`: arguments of brax's `ppo.train`, `episode_length` among them, and for
-    Playground `wrap_env_fn=wrapper.wrap_for_brax_training`. `causes`: masks by cause of an early
-    end. `picture`: of an environment and a state. `description`: other fields of `Job.described`.
-    The environment's own reward is the variable `native_reward`."""
+    """Do the job that eureka-agent asks for. `make_env`: one environment. `hyperparameters`: of
+    brax's `ppo.train`; `episode_length` is needed, and `wrap_env_fn` for Playground. `causes`:
+    masks by cause of an early end. `description`: other fields of `Job.described`."""
     job = Job.open(argv)
-    # the callback needs the CPU, and may wait forever for its arguments if that works by itself
+    # the CPU is for the callback, which may wait forever for arguments that come asynchronously
     jax.config.update("jax_platforms", "cuda,cpu" if job.device == "cuda" else "cpu")
     jax.config.update("jax_cpu_enable_async_dispatch", False)
-    job.device = "cpu"  # torch's part is on the host
+    job.device = "cpu"  # torch's
     torch.set_num_threads(1)
-    env = make_env(job)
-
-    def told(state: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        return {**values(state), NATIVE: state.reward}, dict(causes(state))
-
-    learner = _Learner(job, env, dict(hyperparameters))
-    own = Variable(NATIVE, doc="the environment's own reward of this step")
-    described = {
-        "native_terms": [{"name": NATIVE, "weight": 1.0, "doc": own.doc}],
-        "versions": PACKAGES,
-        **description,
-        "can": {"film": bool(os.environ.get("MUJOCO_GL")), **description.get("can", {})},
-    }
+    most = max((each["episodes"] for each in job.fields.get("policies", ())), default=math.inf)
+    envs = _Envs(make_env(job), min(job.num_envs, most), values, causes)
+    settings = {"batch_size": 32, "num_minibatches": 16, "unroll_length": 10, **hyperparameters}
+    settings.update(num_envs=job.num_envs, max_devices_per_host=1, run_evals=False)
+    # a reset between updates would cut episodes short, and nothing would tell of it
+    settings.update(num_resets_per_eval=0, action_repeat=1)
+    if (size := settings["batch_size"] * settings["num_minibatches"]) % job.num_envs:
+        message = f"batch_size × num_minibatches is {size}, expected a multiple of num_envs, "
+        raise Fault(f"{message}which is {job.num_envs}", "change one of the three")
+    native = [{"name": NATIVE.name, "weight": 1.0, "doc": NATIVE.doc}]
     job.described(
-        [*variables, own],
-        num_observations=sum(each.shape[-1] for each in jax.tree.leaves(learner.seen)),
-        num_actions=env.action_size,
-        control_dt=float(env.dt),
-        max_episode_length=learner.settings["episode_length"],
-        **described,
+        [*variables, NATIVE],
+        num_observations=int(sum(jax.tree.leaves(envs.env.observation_size))),
+        num_actions=envs.env.action_size,
+        control_dt=float(envs.env.dt),
+        max_episode_length=settings["episode_length"],
+        **{"native_terms": native, "versions": PACKAGES, **description},
     )
+
+    def load_policy(path: Path) -> Callable[[Any], Any]:
+        make_policy, params = _untrained(envs.env, settings)
+        policy = make_policy((*_filled(params[:2], path), *params[2:]), deterministic=True)
+        return jax.jit(lambda observations: policy(observations, jax.random.PRNGKey(0))[0])
+
     if job.mode == "train":
-        learner.train(job.trainings[0], told)
-        return
-    rows = job.num_envs
-    if "policies" in job.fields:
-        counts = [entry["episodes"] for entry in job.fields["policies"]]
-        rows = 1 if job.mode == "film" else min(rows, max(counts))
-    play(job, _Batch(env, rows, told, picture), learner.policy)
+        _train(job, envs, settings)
+    else:
+        play(job, envs, load_policy)
 
 
-class _Batch:
-    """Copies of an environment as a `BatchedEnv`."""
+class _Envs:
+    """Copies of an environment and what reads them, as a `BatchedEnv`."""
 
-    def __init__(self, env: Any, num_envs: int, told: Callable[[Any], Any], picture: Any) -> None:
-        self.num_envs, self._env, self._picture = num_envs, env, picture
+    def __init__(self, env: Any, num_envs: int, values: Read, causes: Read) -> None:
+        self.env, self.num_envs, self._values, self._causes = env, num_envs, values, causes
+        self._reset, self._step = jax.jit(jax.vmap(env.reset)), jax.jit(jax.vmap(env.step))
 
-        def reset(keys: Any) -> Any:
-            state = jax.vmap(env.reset)(keys)
-            return state, told(state)
+    def read(self, state: Any) -> dict[str, Any]:
+        return {**self._values(state), NATIVE.name: state.reward}
 
-        def step(state: Any, actions: Any) -> Any:
-            state = jax.vmap(env.step)(state, actions)
-            return state, told(state)
-
-        self._reset, self._step = jax.jit(reset), jax.jit(step)
+    def reached(self, state: Any, actions: Any, start: Any = None) -> Step:
+        late = state.info.get("truncation", jnp.zeros_like(state.done)) > 0
+        ended = (state.done > 0) & ~late
+        return Step(self.read(state), actions, ended, late, dict(self._causes(state)), start)
 
     def reset(self, seeds: list[int]) -> tuple[Any, Mapping[str, Any]]:
-        """See `BatchedEnv`."""
-        with blame("environment"):
-            keys = jnp.stack([jax.random.PRNGKey(seed) for seed in seeds])
-            self._state, (values, _) = self._reset(keys)
-            return self._state.obs, jax.tree.map(np.array, values)
+        self._state = self._reset(jnp.stack([jax.random.PRNGKey(seed) for seed in seeds]))
+        return self._state.obs, jax.tree.map(np.array, self.read(self._state))
 
     def step(self, actions: Any) -> Step:
-        """See `BatchedEnv`."""
-        with blame("environment"):
-            applied = np.array(actions)
-            self._state, told = self._step(self._state, applied)
-            values, causes = jax.tree.map(np.array, told)
-            done = np.array(self._state.done) > 0
-            ends = done, np.zeros_like(done)
-            return Step(values, applied, *ends, causes, observations=self._state.obs)
+        self._state = self._step(self._state, np.array(actions))
+        step: Step = jax.tree.map(np.array, self.reached(self._state, actions))
+        return step._replace(observations=self._state.obs)
 
     def render(self, row: int) -> Any:
-        """See `BatchedEnv`."""
-        return np.array(self._picture(self._env, jax.tree.map(lambda x: x[row], self._state)))
+        state = jax.tree.map(lambda each: each[row], self._state)
+        return self.env.render(getattr(state, "pipeline_state", state), height=480, width=640)
 
 
-class _Rewarded(Wrapper):
-    """Environments that reset themselves, with a reward that the host gives."""
+def _rewarded(env: Any, envs: _Envs, host: Callable[[Any], Any]) -> SimpleNamespace:
+    """Environments whose rewards `host` returns. It gets start states' values, then each step."""
+    inner, reached = env.env.step, []
+    # the states that its own wrapper will reset
+    env.env.step = lambda *given: reached.append(inner(*given)) or reached[-1]
 
-    def __init__(self, env: Any, told: Callable[[Any], Any], begin: Any, reward: Any) -> None:
-        super().__init__(env)
-        self._told, self._begin, self._reward = told, begin, reward
-        inner = env.env.step
-
-        def before_resets(state: Any, action: Any) -> Any:
-            self._reached = inner(state, action)
-            return self._reached
-
-        env.env.step = before_resets
-
-    def reset(self, rng: Any) -> Any:
-        """Reset all, which begins a training."""
-        with blame("environment"):
-            state = self.env.reset(rng)
-            start, _ = self._told(state)
-        io_callback(self._begin, None, start)
+    @blame("environment")
+    def reset(rng: Any) -> Any:
+        state = env.reset(rng)
+        io_callback(host, None, envs.read(state))
         return state
 
-    def step(self, state: Any, action: Any) -> Any:
-        """Step all."""
-        with blame("environment"):
-            state = self.env.step(state, action)
-            reached = self._reached
-            (values, causes), (start, _) = self._told(reached), self._told(state)
-            late = reached.info["truncation"] > 0
-            ends = (reached.done > 0) & ~late, late
-        shape = jax.ShapeDtypeStruct(late.shape, jnp.float32)
-        step = (values, action, *ends, causes, start)
-        return state.replace(reward=io_callback(self._reward, shape, step))
+    @blame("environment")
+    def step(state: Any, action: Any) -> Any:
+        state = env.step(state, action)
+        told = envs.reached(reached.pop(), action, envs.read(state))
+        return state.replace(reward=io_callback(host, state.reward, told))
+
+    return SimpleNamespace(reset=reset, step=step, action_size=env.action_size)
 
 
-class _Over(Exception):
-    """A training has had its env steps, or was cancelled."""
+@blame("trainer")
+def _train(job: Job, envs: _Envs, settings: dict[str, Any]) -> None:
+    training, caught, restored, done = job.trainings[0], [], None, 0
+    if training.state:
+        restored, done = _filled((_untrained(envs.env, settings)[1], 0), training.state)
+
+    def host(given: Any) -> Any:
+        try:
+            given = jax.tree.map(np.array, given)
+            is_step = isinstance(given, Step)
+            return training.step(given).numpy() if is_step else training.begin(given, int(done))
+        except Exception as error:  # jax would pass on its text alone
+            caught.append(error)
+            raise
+
+    def keep(step: int, _: Any, params: Any) -> None:
+        if step:  # else the first reset may still be under way
+            save = partial(_save, params[:2])
+            training.keep(save, partial(_save, (params, training.env_steps)))
+        if training.cancelled:
+            raise SystemExit
+
+    wrap = settings.get("wrap_env_fn", brax.envs.training.wrap)
+    left = job.fields["env_steps"] - int(done)
+    sizes = (settings[name] for name in ("batch_size", "num_minibatches", "unroll_length"))
+    # parameters come out between what brax calls evaluations: after each update
+    settings |= {"num_timesteps": left, "num_evals": math.ceil(left / math.prod(sizes)) + 1}
+    settings |= {"seed": episode_seed("algorithm", training.seed, int(done))}
+    settings["wrap_env_fn"] = lambda env, **more: _rewarded(wrap(env, **more), envs, host)
+    try:
+        params = ppo.train(envs.env, policy_params_fn=keep, restore_params=restored, **settings)[1]
+    finally:
+        if caught:
+            raise caught[0]
+    training.end(partial(_save, params[:2]))
 
 
-class _Learner:
-    """brax's PPO with its settings, its policy files and its states."""
+def _untrained(env: Any, settings: dict[str, Any]) -> tuple[Callable[..., Any], Any]:
+    """Maker of policies, and parameters of the form that it takes."""
 
-    def __init__(self, job: Job, env: Any, settings: dict[str, Any]) -> None:
-        self._job, self._env = job, env
-        factory = settings.get("network_factory")
-        if factory is not None and not callable(factory):  # sizes, in Playground's configurations
-            settings["network_factory"] = partial(networks.make_ppo_networks, **factory)
-        ours = {"num_envs": job.num_envs, "max_devices_per_host": 1, "run_evals": False}
-        # a reset between updates would cut episodes without an end
-        self.settings: dict[str, Any] = {**settings, **ours, "num_resets_per_eval": 0}
-        with blame("trainer"):
-            for name in ("num_timesteps", "num_evals", "seed"):
-                self.settings.pop(name, None)
-            bound = inspect.signature(ppo.train).bind(env, 0, **self.settings)
-            bound.apply_defaults()
-        size = bound.arguments["batch_size"] * bound.arguments["num_minibatches"]
-        if size % job.num_envs or bound.arguments["action_repeat"] != 1:
-            raise Fault(
-                f"batch_size × num_minibatches is {size}, and action_repeat is "
-                f"{bound.arguments['action_repeat']}, expected a multiple of {job.num_envs}, and 1",
-                "change num_envs in command.yaml, or the hyperparameters",
-            )
-        self._steps_of_update = size * bound.arguments["unroll_length"]
-        self.seen = jax.eval_shape(env.reset, jax.random.PRNGKey(0)).obs
+    def reset(keys: Any) -> brax.envs.State:
+        seen = jax.eval_shape(jax.vmap(env.reset), keys).obs
+        zeros = jax.tree.map(lambda each: jnp.zeros(each.shape), seen)
+        return brax.envs.State(None, zeros, 0.0, 0.0)
 
-    def _untrained(self) -> tuple[Callable[..., Any], Any]:
-        """Maker of policies, and new parameters as its argument."""
-
-        def reset(keys: Any) -> State:
-            zeros = jnp.zeros(len(keys))
-            seen = jax.tree.map(lambda x: jnp.zeros((len(keys), *x.shape)), self.seen)
-            return State(None, seen, zeros, zeros)
-
-        blank: Any = SimpleNamespace(reset=reset, action_size=self._env.action_size)
-        settings = {**self.settings, "wrap_env": False}
-        return ppo.train(blank, 0, **settings)[:2]
-
-    def train(self, training: Training, told: Callable[[Any], Any]) -> None:
-        """Train with the reward, from the beginning or from a state."""
-        saved = load_arrays(training.state) if training.state else {}
-        done = int(saved.pop("env_steps")) if saved else 0
-        caught: list[Exception] = []
-
-        def hosted(function: Callable[..., Any]) -> Callable[..., Any]:
-            def call(*arguments: Any) -> Any:
-                try:
-                    return function(*jax.tree.map(np.array, arguments))
-                except Exception as error:
-                    caught.append(error)
-                    raise
-
-            return call
-
-        def wrapped(env: Any, **settings: Any) -> Any:
-            inner = self.settings.get("wrap_env_fn") or ppo.envs.training.wrap
-            begin = hosted(lambda start: training.begin(start, done))
-            reward = hosted(lambda step: training.step(Step(*step)).numpy())
-            return _Rewarded(inner(env, **settings), told, begin, reward)
-
-        def keep(_: int, __: Any, params: Any) -> None:
-            self._params = params
-            training.keep(
-                lambda path: _save(path, params[:2]),
-                lambda path: _save(path, params, env_steps=torch.tensor(training.env_steps)),
-            )
-            if training.over:
-                raise _Over
-
-        left = max(self._job.fields["env_steps"] - done, 1)
-        settings = {**self.settings, "wrap_env_fn": wrapped, "policy_params_fn": keep}
-        settings["seed"] = episode_seed("algorithm", training.seed, done)
-        # parameters come out between what brax calls evaluations: one for each update
-        settings["num_evals"] = math.ceil(left / self._steps_of_update) + 1
-        with blame("trainer"):
-            if saved:
-                settings["restore_params"] = _filled(self._untrained()[1], saved)
-            try:
-                with contextlib.suppress(_Over):
-                    ppo.train(self._env, left, **settings)
-            except Exception as error:
-                raise caught[0] if caught else error from None
-            training.end(lambda path: _save(path, self._params[:2]))
-
-    def policy(self, path: Path) -> Callable[[Any], Any]:
-        """Policy of a file, which acts without noise."""
-        make_policy, params = self._untrained()
-        own = _filled(params[:2], load_arrays(path))
-        policy = jax.jit(make_policy((*own, *params[2:]), deterministic=True))
-        return lambda observations: policy(observations, jax.random.PRNGKey(0))[0]
+    blank = SimpleNamespace(reset=reset, action_size=env.action_size)
+    return ppo.train(blank, **{**settings, "num_timesteps": 0, "wrap_env": False})[:2]
 
 
-def _leaves(tree: Any) -> tuple[list[tuple[str, Any]], Any]:
-    found, structure = jax.tree_util.tree_flatten_with_path(tree)
-    return [(jax.tree_util.keystr(path), leaf) for path, leaf in found], structure
+def _save(params: Any, path: Path) -> None:
+    leaves = [(jax.tree_util.keystr(at), leaf) for at, leaf in jax.tree.leaves_with_path(params)]
+    save_arrays(path, {name: torch.from_numpy(np.array(leaf)) for name, leaf in leaves})
 
 
-def _save(path: Path, tree: Any, **more: torch.Tensor) -> None:
-    leaves = {name: torch.from_numpy(np.array(leaf)) for name, leaf in _leaves(tree)[0]}
-    save_arrays(path, {**leaves, **more})
-
-
-def _filled(tree: Any, arrays: Mapping[str, torch.Tensor]) -> Any:
-    """The tree with the leaves of a file."""
-    leaves, structure = _leaves(tree)
-    return jax.tree.unflatten(structure, [jnp.asarray(arrays[name].numpy()) for name, _ in leaves])
+def _filled(params: Any, path: Path) -> Any:
+    """Parameters with the numbers of a file."""
+    arrays = load_arrays(path)
+    return jax.tree.map_with_path(lambda at, _: arrays[jax.tree_util.keystr(at)].numpy(), params)
 
 
 def _replicated(tree: Any, devices: Sequence[Any]) -> Any:
-    """Copies on the devices, laid out as brax's `pmap` leaves them: else it compiles twice."""
-    layout = NamedSharding(Mesh(np.array(devices), (ppo._PMAP_AXIS_NAME,)), PartitionSpec("i"))
-    return jax.tree.map(lambda x: jax.device_put(jnp.stack([x] * len(devices)), layout), tree)
+    """A copy on one device, laid out as brax's `pmap` leaves its own: else it compiles twice."""
+    layout = jax.NamedSharding(jax.sharding.Mesh(np.array(devices), ("i",)), jax.P("i"))
+    return jax.tree.map(lambda each: jax.device_put(jnp.stack([each]), layout), tree)
 
 
-# brax 0.14.2 calls it, and jax 0.10 has it no more
-jax.device_put_replicated = _replicated
+jax.device_put_replicated = _replicated  # brax 0.14.2 calls it, and jax 0.10 has it no more
