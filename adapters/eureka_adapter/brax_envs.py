@@ -1,6 +1,5 @@
-"""Environments of MuJoCo Playground and brax with brax's PPO: a whole program for a user's `main`.
-A callback takes each step of the compiled training to the reward on the host. Tried with
-playground 0.2.0, brax 0.14.2 and jax 0.10.2."""
+"""MuJoCo Playground and brax with brax's PPO: a whole program for a user's `main`. A callback takes
+each step to the reward on the host. Tried with playground 0.2.0, brax 0.14.2 and jax 0.10.2."""
 
 from __future__ import annotations
 
@@ -71,7 +70,7 @@ def main(
 
     def load_policy(path: Path) -> Callable[[Any], Any]:
         make_policy, params = _untrained(envs.env, settings)
-        policy = make_policy((*_filled(params[:2], path), *params[2:]), deterministic=True)
+        policy = make_policy((*_loaded(params[:2], path), *params[2:]), deterministic=True)
         return jax.jit(lambda observations: policy(observations, jax.random.PRNGKey(0))[0])
 
     if job.mode == "train":
@@ -134,7 +133,7 @@ def _rewarded(env: Any, envs: _Envs, host: Callable[[Any], Any]) -> SimpleNamesp
 def _train(job: Job, envs: _Envs, settings: dict[str, Any]) -> None:
     training, caught, restored, done = job.trainings[0], [], None, 0
     if training.state:
-        restored, done = _filled((_untrained(envs.env, settings)[1], 0), training.state)
+        restored, done = _loaded((_untrained(envs.env, settings)[1], 0), training.state)
 
     def host(given: Any) -> Any:
         try:
@@ -159,6 +158,11 @@ def _train(job: Job, envs: _Envs, settings: dict[str, Any]) -> None:
     settings |= {"num_timesteps": left, "num_evals": math.ceil(left / math.prod(sizes)) + 1}
     settings |= {"seed": episode_seed("algorithm", training.seed, int(done))}
     settings["wrap_env_fn"] = lambda env, **more: _rewarded(wrap(env, **more), envs, host)
+    # brax 0.14.2 calls what jax 0.10 has no more; with another layout it would compile twice
+    layout = jax.NamedSharding(jax.sharding.Mesh(jax.local_devices()[:1], ("i",)), jax.P("i"))
+    jax.device_put_replicated = lambda tree, _: jax.device_put(
+        jax.tree.map(lambda each: jnp.stack([each]), tree), layout
+    )
     try:
         params = ppo.train(envs.env, policy_params_fn=keep, restore_params=restored, **settings)[1]
     finally:
@@ -170,10 +174,8 @@ def _train(job: Job, envs: _Envs, settings: dict[str, Any]) -> None:
 def _untrained(env: Any, settings: dict[str, Any]) -> tuple[Callable[..., Any], Any]:
     """Maker of policies, and parameters of the form that it takes."""
 
-    def reset(keys: Any) -> brax.envs.State:
-        seen = jax.eval_shape(jax.vmap(env.reset), keys).obs
-        zeros = jax.tree.map(lambda each: jnp.zeros(each.shape), seen)
-        return brax.envs.State(None, zeros, 0.0, 0.0)
+    def reset(keys: Any) -> Any:
+        return jax.tree.map(jnp.zeros_like, jax.eval_shape(jax.vmap(env.reset), keys))
 
     blank = SimpleNamespace(reset=reset, action_size=env.action_size)
     return ppo.train(blank, **{**settings, "num_timesteps": 0, "wrap_env": False})[:2]
@@ -184,16 +186,6 @@ def _save(params: Any, path: Path) -> None:
     save_arrays(path, {name: torch.from_numpy(np.array(leaf)) for name, leaf in leaves})
 
 
-def _filled(params: Any, path: Path) -> Any:
-    """Parameters with the numbers of a file."""
+def _loaded(params: Any, path: Path) -> Any:
     arrays = load_arrays(path)
     return jax.tree.map_with_path(lambda at, _: arrays[jax.tree_util.keystr(at)].numpy(), params)
-
-
-def _replicated(tree: Any, devices: Sequence[Any]) -> Any:
-    """A copy on one device, laid out as brax's `pmap` leaves its own: else it compiles twice."""
-    layout = jax.NamedSharding(jax.sharding.Mesh(np.array(devices), ("i",)), jax.P("i"))
-    return jax.tree.map(lambda each: jax.device_put(jnp.stack([each]), layout), tree)
-
-
-jax.device_put_replicated = _replicated  # brax 0.14.2 calls it, and jax 0.10 has it no more
