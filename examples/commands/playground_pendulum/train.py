@@ -28,4 +28,5 @@ if __name__ == "__main__":
         },
         {**dm_control_suite_params.brax_ppo_config("PendulumSwingup"), **CHANGES, **SMALL},
         doc="A pole that a motor swings; the motor is too weak to lift it at once.",
+        can={"film": True},
     )
