@@ -3,7 +3,6 @@ each step to the reward on the host. Tried with playground 0.2.0, brax 0.14.2 an
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -49,7 +48,7 @@ def main(
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     job.device = "cpu"  # torch's
     torch.set_num_threads(1)
-    most = max((each["episodes"] for each in job.fields.get("policies", ())), default=math.inf)
+    most = max((each["episodes"] for each in job.fields.get("policies", ())), default=job.num_envs)
     envs = _Envs(make_env(job), min(job.num_envs, most), values, causes)
     settings = {"batch_size": 32, "num_minibatches": 16, "unroll_length": 10, **hyperparameters}
     settings.update(num_envs=job.num_envs, max_devices_per_host=1, run_evals=False)
@@ -69,14 +68,12 @@ def main(
     )
 
     def load_policy(path: Path) -> Callable[[Any], Any]:
-        make_policy, params = _untrained(envs.env, settings)
+        make_policy, params = envs.untrained(settings)
         policy = make_policy((*_loaded(params[:2], path), *params[2:]), deterministic=True)
         return jax.jit(lambda observations: policy(observations, jax.random.PRNGKey(0))[0])
 
-    if job.mode == "train":
-        _train(job, envs, settings)
-    else:
-        play(job, envs, load_policy)
+    update = size * settings["unroll_length"]
+    _train(job, envs, settings, update) if job.mode == "train" else play(job, envs, load_policy)
 
 
 class _Envs:
@@ -85,6 +82,15 @@ class _Envs:
     def __init__(self, env: Any, num_envs: int, values: Read, causes: Read) -> None:
         self.env, self.num_envs, self._values, self._causes = env, num_envs, values, causes
         self._reset, self._step = jax.jit(jax.vmap(env.reset)), jax.jit(jax.vmap(env.step))
+        # takes no time to compile
+        self.blank = SimpleNamespace(reset=self._blank, action_size=env.action_size)
+
+    def _blank(self, keys: Any) -> Any:
+        return jax.tree.map(jnp.zeros_like, jax.eval_shape(self._reset, keys))
+
+    def untrained(self, settings: dict[str, Any]) -> tuple[Callable[..., Any], Any]:
+        """Maker of policies, and parameters of the form that it takes."""
+        return ppo.train(self.blank, **{**settings, "num_timesteps": 0, "wrap_env": False})[:2]
 
     def read(self, state: Any) -> dict[str, Any]:
         return {**self._values(state), NATIVE.name: state.reward}
@@ -92,7 +98,8 @@ class _Envs:
     def reached(self, state: Any, actions: Any, start: Any = None) -> Step:
         late = state.info.get("truncation", jnp.zeros_like(state.done)) > 0
         ended = (state.done > 0) & ~late
-        return Step(self.read(state), actions, ended, late, dict(self._causes(state)), start)
+        causes = {name: each & ended for name, each in self._causes(state).items()}
+        return Step(self.read(state), actions, ended, late, causes, start)
 
     def reset(self, seeds: list[int]) -> tuple[Any, Mapping[str, Any]]:
         self._state = self._reset(jnp.stack([jax.random.PRNGKey(seed) for seed in seeds]))
@@ -130,10 +137,10 @@ def _rewarded(env: Any, envs: _Envs, host: Callable[[Any], Any]) -> SimpleNamesp
 
 
 @blame("trainer")
-def _train(job: Job, envs: _Envs, settings: dict[str, Any]) -> None:
+def _train(job: Job, envs: _Envs, settings: dict[str, Any], update: int) -> None:
     training, caught, restored, done = job.trainings[0], [], None, 0
     if training.state:
-        restored, done = _loaded((_untrained(envs.env, settings)[1], 0), training.state)
+        restored, done = _loaded((envs.untrained(settings)[1], 0), training.state)
 
     def host(given: Any) -> Any:
         try:
@@ -153,32 +160,24 @@ def _train(job: Job, envs: _Envs, settings: dict[str, Any]) -> None:
 
     wrap = settings.get("wrap_env_fn", brax.envs.training.wrap)
     left = job.fields["env_steps"] - int(done)
-    sizes = (settings[name] for name in ("batch_size", "num_minibatches", "unroll_length"))
     # parameters come out between what brax calls evaluations: after each update
-    settings |= {"num_timesteps": left, "num_evals": math.ceil(left / math.prod(sizes)) + 1}
+    settings |= {"num_timesteps": left, "num_evals": 1 - (-left // update)}
     settings |= {"seed": episode_seed("algorithm", training.seed, int(done))}
-    settings["wrap_env_fn"] = lambda env, **more: _rewarded(wrap(env, **more), envs, host)
+    settings["wrap_env_fn"] = lambda env, **more: (
+        env if env is envs.blank else _rewarded(wrap(env, **more), envs, host)
+    )
     # brax 0.14.2 calls what jax 0.10 has no more; with another layout it would compile twice
     layout = jax.NamedSharding(jax.sharding.Mesh(jax.local_devices()[:1], ("i",)), jax.P("i"))
     jax.device_put_replicated = lambda tree, _: jax.device_put(
         jax.tree.map(lambda each: jnp.stack([each]), tree), layout
     )
+    settings |= {"eval_env": envs.blank, "policy_params_fn": keep, "restore_params": restored}
     try:
-        params = ppo.train(envs.env, policy_params_fn=keep, restore_params=restored, **settings)[1]
+        params = ppo.train(envs.env, **settings)[1]
     finally:
         if caught:
             raise caught[0]
     training.end(partial(_save, params[:2]))
-
-
-def _untrained(env: Any, settings: dict[str, Any]) -> tuple[Callable[..., Any], Any]:
-    """Maker of policies, and parameters of the form that it takes."""
-
-    def reset(keys: Any) -> Any:
-        return jax.tree.map(jnp.zeros_like, jax.eval_shape(jax.vmap(env.reset), keys))
-
-    blank = SimpleNamespace(reset=reset, action_size=env.action_size)
-    return ppo.train(blank, **{**settings, "num_timesteps": 0, "wrap_env": False})[:2]
 
 
 def _save(params: Any, path: Path) -> None:
