@@ -5,17 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from eureka_adapter.faults import Fault, RewardFault, blame
-from eureka_adapter.job import episode_seed
+from eureka_adapter.job import Job, episode_seed
 from eureka_adapter.rows import TIME_OUT, Rows, Step, Values
-
-if TYPE_CHECKING:
-    from eureka_adapter.job import Job
 
 Policy = Callable[[Any], Any]
 """Actions, without noise, for observations of all rows."""

@@ -75,9 +75,7 @@ def main(
 class _Paid(DummyVecEnv):
     """Environments that a training's reward pays."""
 
-    def __init__(
-        self, makes: list[Callable[[], Watched]], training: Training, env_steps: int
-    ) -> None:
+    def __init__(self, makes: list[Any], training: Training, env_steps: int) -> None:
         super().__init__(makes)
         self._training, self._env_steps = training, env_steps
 
@@ -101,16 +99,11 @@ class _Learner(BaseCallback):
 
     training: Training
 
-    def __init__(
-        self,
-        job: Job,
-        algorithm: type[BaseAlgorithm],
-        settings: Mapping[str, Any],
-        normalize: bool | Mapping[str, Any],
-    ) -> None:
+    def __init__(self, job: Job, algorithm: Any, settings: dict[str, Any], normalize: Any) -> None:
+        """See `main`."""
         super().__init__()
-        self._job, self._algorithm, self._settings = job, algorithm, settings
-        self._normalize = normalize
+        self._job, self._algorithm = job, algorithm
+        self._settings, self._normalize = settings, normalize
 
     def _make(self, venv: VecEnv, seed: int, **changes: Any) -> None:
         """Make the algorithm with new weights."""
@@ -155,14 +148,10 @@ class _Learner(BaseCallback):
 
     def _save_state(self, path: Path) -> None:
         """Save all that a training goes on from, apart from a replay buffer."""
-        tensors = self.model._get_torch_save_params()[1]
-        state = {
-            "env_steps": self._begun,
-            "updates": self.model._n_updates,
-            "tensors": {name: getattr(self.model, name).data for name in tensors},
-            "parameters": self.model.get_parameters(),
-            "statistics": self._statistics(),
-        }
+        model = self.model
+        tensors = {name: getattr(model, name).data for name in model._get_torch_save_params()[1]}
+        state = {"env_steps": self._begun, "updates": model._n_updates, "tensors": tensors}
+        state.update(parameters=model.get_parameters(), statistics=self._statistics())
         torch.save(state, path)
 
     def load_policy(self, path: Path, env: Watched) -> Callable[[Any], Any]:

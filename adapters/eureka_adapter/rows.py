@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from eureka_adapter.faults import Fault
+from eureka_adapter.job import Job
 from eureka_adapter.rewards import PREVIOUS
-
-if TYPE_CHECKING:
-    from eureka_adapter.job import Job
 
 Values = Mapping[str, Any]
 """Tensors or arrays by variable, of shape (num_envs, *shape of the variable)."""

@@ -7,17 +7,15 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from eureka_adapter.faults import Fault
+from eureka_adapter.job import Job
 from eureka_adapter.rewards import Reward
 from eureka_adapter.rows import REST, Rows, Step, Values
-
-if TYPE_CHECKING:
-    from eureka_adapter.job import Job
 
 Save = Callable[[Path], None]
 
