@@ -21,7 +21,7 @@ from eureka_adapter.episodes import play
 from eureka_adapter.faults import RewardFault, blame
 from eureka_adapter.job import Job, Variable, episode_seed
 from eureka_adapter.rows import Step
-from eureka_adapter.training import Training, load_arrays, load_state, save_arrays
+from eureka_adapter.training import load_arrays, load_state, save_arrays
 
 Read = Callable[[Any], Mapping[str, Tensor]]
 
@@ -107,10 +107,7 @@ def main(
     if job.mode != "train":
         play(job, env, load_policy)
         return
-    size = env.num_envs // len(job.trainings)
-    blocks = [slice(size * at, size * (at + 1)) for at in range(len(job.trainings))]
-    given = zip(job.trainings, blocks)
-    members = [_Member(training, env.env, rows, configuration) for training, rows in given]
+    members = [_Member(job, number, env.env, configuration) for number in range(len(job.trainings))]
     _train(job, env, members, configuration["num_steps_per_env"], random_first_lengths)
 
 
@@ -118,14 +115,16 @@ class _Member(VecEnv):
     """A training with its algorithm and its rows, which are the environment of the algorithm."""
 
     def __init__(
-        self, training: Training, env: VecEnv, rows: slice, configuration: Mapping[str, Any]
+        self, job: Job, number: int, env: VecEnv, configuration: Mapping[str, Any]
     ) -> None:
-        self._env, self.rows, self.num_envs = env, rows, rows.stop - rows.start
-        self.training = training
+        """`number`: of the training. All have equal blocks of the rows."""
+        self.training = training = job.trainings[number]
+        self._env, self.num_envs = env, env.num_envs // len(job.trainings)
+        self.rows = slice(number * self.num_envs, (number + 1) * self.num_envs)
         state = load_state(training.state) if training.state else {}
         self.env_steps = state.get("env_steps", 0)
         torch.manual_seed(episode_seed("algorithm", training.seed, self.env_steps))
-        self.algorithm = _runner(self, configuration, training.job.device).alg
+        self.algorithm = _runner(self, configuration, job.device).alg
         if state:
             self.algorithm.load(state["algorithm"], None, True)
         self.algorithm.train_mode()
