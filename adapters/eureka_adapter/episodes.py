@@ -5,22 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from eureka_adapter.faults import Fault, RewardFault, blame
-from eureka_adapter.job import episode_seed
+from eureka_adapter.job import Job, episode_seed
 from eureka_adapter.rows import TIME_OUT, Rows, Step, Values
-
-if TYPE_CHECKING:
-    from eureka_adapter.job import Job
 
 Policy = Callable[[Any], Any]
 """Actions, without noise, for observations of all rows."""
-Episode = dict[str, Any]
-"""Fields of an `episode` event, with all that may be recorded."""
+Episode = tuple[dict[str, Any], dict[str, Any]]
+"""Fields of an `episode` event, and the further ones of an episode that is recorded."""
 Picture = Callable[[int, int, int], None]
 """Called with number, row and step of an episode that goes on."""
 
@@ -43,8 +40,8 @@ def play(job: Job, env: BatchedEnv, load_policy: Callable[[Path], Policy]) -> No
     if job.mode == "describe":
         for by in ("zero", "random"):
             act, numbers = sampled(job, env, by == "random"), range(job.fields["episodes"])
-            for episode in _played(job, env, act, numbers, 0, job.fields["most_steps"]):
-                job.event("episode", by=by, **episode)
+            for told, recorded in _played(job, env, act, numbers, 0, job.fields["most_steps"]):
+                job.event("episode", by=by, **told, **recorded)
     elif job.mode == "dry_run":
         _dry_run(job, env)
     elif job.mode in ("evaluate", "film"):
@@ -78,68 +75,52 @@ def _played(
     act: Policy,
     numbers: Sequence[int],
     seed: int,
-    most_steps: int | None = None,
+    most_steps: float = math.inf,
     picture: Picture = lambda number, row, step: None,
 ) -> list[Episode]:
     """Episodes of these numbers. The start of each follows from its number and `seed` alone."""
     episodes = []
-    most = min(job.description["max_episode_length"], most_steps or math.inf)
+    most = min(job.description["max_episode_length"], most_steps)
     for first in range(0, len(numbers), env.num_envs):
         batch = list(numbers[first : first + env.num_envs])
         # rows to spare play the last one too
         of_rows = batch + [batch[-1]] * (env.num_envs - len(batch))
         observations, start = env.reset([episode_seed(seed, number) for number in of_rows])
-        begun = {name: torch.as_tensor(each).cpu().clone() for name, each in start.items()}
-        rows, steps = Rows(job, start), []
-        ended: dict[int, Episode] = {}
-        for row, number in enumerate(batch):
-            picture(number, row, 0)
-        while len(ended) < len(batch):
+        start = {name: torch.as_tensor(each).cpu().clone() for name, each in start.items()}
+        rows, steps, ended = Rows(job, start), [], {}
+        while playing := {*range(len(batch))} - ended.keys():
+            for row in playing:
+                picture(batch[row], row, len(steps))
             step = env.step(act(observations))
             rows.take(step)
-            observations = step.observations
-            told = {**rows.values, "": rows.fitness_step}
+            observations, told = step.observations, {**rows.values, "": rows.fitness_step}
             steps.append({name: each.cpu().clone() for name, each in told.items()})
-            masks = {name: mask.tolist() for name, mask in rows.ends.items()}
+            late = dict.fromkeys(playing if len(steps) >= most else (), TIME_OUT)
+            masks = {name: mask.nonzero().flatten().tolist() for name, mask in rows.ends.items()}
+            causes = {**late, **{row: name for name in masks for row in masks[name]}}
             fitness = rows.fitness.tolist()
-            for row in {*range(len(batch))} - ended.keys():
-                cause = next((name for name, mask in masks.items() if mask[row]), None)
-                if cause or len(steps) >= most:
-                    numbered = {"number": batch[row], "length": len(steps)}
-                    ended[row] = {
-                        **numbered,
-                        "ended_by": cause or TIME_OUT,
-                        "fitness": fitness[row],
-                    }
-                else:
-                    picture(batch[row], row, len(steps))
-            rows.finish()
+            for row in playing & causes.keys():
+                ended[row] = (len(steps), causes[row], fitness[row])
         whole = {name: torch.stack([each[name] for each in steps]) for name in steps[0]}
-        for row, episode in sorted(ended.items()):
-            values = {name: each[: episode["length"], row] for name, each in whole.items()}
-            episode["start"] = {name: each[row] for name, each in begun.items()}
-            episode.update(fitness_steps=values.pop(""), values=values)
-            episodes.append(episode)
+        for row, (length, cause, fitness) in sorted(ended.items()):
+            values = {name: each[:length, row] for name, each in whole.items()}
+            begun = {name: each[row] for name, each in start.items()}
+            told = {"number": batch[row], "length": length, "ended_by": cause, "fitness": fitness}
+            recorded = {"start": begun, "fitness_steps": values.pop(""), "values": values}
+            episodes.append((told, recorded))
     return episodes
 
 
 def _evaluate(job: Job, env: BatchedEnv, policy: Policy, entry: Mapping[str, Any]) -> None:
     episodes = _played(job, env, policy, range(entry["episodes"]), entry["seed"])
-    recorded = _recorded(entry["record"], episodes)
-    for episode in episodes:
-        if episode["number"] not in recorded:
-            for name in ("start", "values", "fitness_steps"):
-                del episode[name]
-        job.event("episode", by=entry["id"], **episode)
+    to_record = entry["record"]
+    if to_record == "extremes":  # of equal ones the first
+        extremes = (each(episodes, key=lambda it: it[0]["fitness"]) for each in (min, max))
+        to_record = [told["number"] for told, _ in extremes]
+    for told, recorded in episodes:
+        more = recorded if told["number"] in to_record else {}
+        job.event("episode", by=entry["id"], **told, **more)
     job.event("evaluated", policy=entry["id"])
-
-
-def _recorded(record: Any, episodes: Sequence[Episode]) -> list[int]:
-    """Numbers of the episodes to record; of equal extremes the first one's."""
-    if record != "extremes":
-        return list(record)
-    fitness = [episode["fitness"] for episode in episodes]
-    return sorted({fitness.index(min(fitness)), fitness.index(max(fitness))})
 
 
 def _film(job: Job, env: BatchedEnv, policy: Policy, entry: Mapping[str, Any]) -> None:
@@ -177,15 +158,14 @@ def _fitted(picture: Any, width: int, height: int) -> bytes:
 def _dry_run(job: Job, env: BatchedEnv) -> None:
     """Call each reward on what random actions lead to."""
     for training in job.trainings:
-        act, observations = sampled(job, env), None
+        act, length = sampled(job, env), job.description["max_episode_length"]
         try:
             for number in range(job.fields["most_steps"]):
-                if number % job.description["max_episode_length"] == 0:
-                    rows = range(env.num_envs)
-                    seeds = [episode_seed(training.seed, number, row) for row in rows]
-                    observations, start = env.reset(seeds)
-                    training.begin(start)
-                training.step(env.step(act(observations)))
+                if number % length == 0:
+                    parts = (training.seed, number)
+                    seeds = [episode_seed(*parts, row) for row in range(env.num_envs)]
+                    training.begin(env.reset(seeds)[1])
+                training.step(env.step(act(None)))
             job.event("ran", training=training.id)
         except RewardFault as fault:
             job.report(fault)

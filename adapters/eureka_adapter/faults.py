@@ -47,5 +47,5 @@ def described(error: Exception) -> dict[str, Any]:
     message = f"{type(error).__name__}: {error} ({last.filename}, line {last.lineno})"
     fields: dict[str, Any] = error.fields if isinstance(error, Fault) else {"message": message}
     known = {name: value for name, value in fields.items() if value}
-    known["message"] = known["message"][:LONGEST_MESSAGE]
-    return {"whose": getattr(error, "whose", "environment"), **known}
+    whose = getattr(error, "whose", "environment")
+    return {"whose": whose, **known, "message": fields["message"][:LONGEST_MESSAGE]}

@@ -36,8 +36,7 @@ class Watched(gymnasium.Wrapper):
         cause: Cause = lambda env: None,
         max_episode_length: int | None = None,
     ) -> None:
-        """`max_episode_length`: where the environment has no limit or a higher one. Raises
-        Fault."""
+        """`max_episode_length`: where the environment has none or a higher one. Raises Fault."""
         self._own, self._values, self._cause = env, values, cause
         limits = (max_episode_length, env.spec.max_episode_steps if env.spec else None)
         length = min(filter(None, limits), default=None)
@@ -108,20 +107,17 @@ class Batch:
 
     def reset(self, seeds: list[int]) -> tuple[Any, dict[str, Any]]:
         """Begin an episode in every row."""
-        self._ended = [(False, False)] * self.num_envs
+        self._ended = np.zeros((2, self.num_envs), dtype=bool)
         self._seen = [env.reset(seed=seed)[0] for env, seed in zip(self._envs, seeds)]
         return stacked(self._seen), stacked([env.start for env in self._envs])
 
     def step(self, actions: Any) -> Step:
         """Take a step in the rows that have not ended."""
-        for row, env in enumerate(self._envs):
-            if not any(self._ended[row]):
-                space, action = env.action_space, np.asarray(actions[row])
-                action = action.reshape(space.shape).astype(space.dtype)
-                self._seen[row], _, *ended, _ = env.step(action)
-                self._ended[row] = bool(ended[0]), bool(ended[1])
-        terminated, truncated = zip(*self._ended)
-        return reached(self._envs, actions, terminated, truncated, stacked(self._seen))
+        for row in np.flatnonzero(~self._ended.any(axis=0)):
+            space, action = self._envs[row].action_space, np.asarray(actions[row])
+            action = action.reshape(space.shape).astype(space.dtype)
+            self._seen[row], _, *self._ended[:, row], _ = self._envs[row].step(action)
+        return reached(self._envs, actions, *self._ended.copy(), stacked(self._seen))
 
     def render(self, row: int) -> Any:
         """Picture of a row."""

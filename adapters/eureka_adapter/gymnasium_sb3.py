@@ -3,9 +3,9 @@ Tried with Gymnasium 1.4.0 and Stable-Baselines3 2.9.2."""
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper, VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from eureka_adapter.episodes import play
 from eureka_adapter.faults import blame
@@ -61,9 +61,7 @@ def main(
     if chosen is stable_baselines3.PPO:
         # its own default counts for each environment
         settings.setdefault("n_steps", max(STEPS_OF_A_ROLLOUT // job.num_envs, 1))
-    given = normalize if isinstance(normalize, Mapping) else {}
-    normalization = {"gamma": settings.get("gamma", 0.99), **given} if normalize else None
-    learner = _Learner(job, chosen, settings, normalization)
+    learner = _Learner(job, chosen, settings, normalize)
     if job.mode == "train":
         learner.train(job.trainings[0], [lambda: first, *[make] * (job.num_envs - 1)])
         return
@@ -71,138 +69,120 @@ def main(
     if job.mode == "evaluate":
         most = min(most, max(each["episodes"] for each in job.fields["policies"]))
     batch = Batch([first, *(make() for _ in range(most - 1))])
-    play(job, batch, lambda path: learner.policy(path, first))
+    play(job, batch, lambda path: learner.load_policy(path, first))
 
 
-class _Rewarded(VecEnvWrapper):
+class _Paid(DummyVecEnv):
     """Environments that a training's reward pays."""
 
-    def __init__(self, venv: DummyVecEnv, training: Training, env_steps: int) -> None:
-        super().__init__(venv)
+    def __init__(self, makes: list[Any], training: Training, env_steps: int) -> None:
+        super().__init__(makes)
         self._training, self._env_steps = training, env_steps
-        self._envs: Sequence[Any] = venv.envs
 
     def reset(self) -> Any:
         parts = ("training", self._training.seed, self._env_steps)
-        self.venv._seeds = [episode_seed(*parts, row) for row in range(self.num_envs)]
-        observations = self.venv.reset()
-        self._training.begin(stacked([env.start for env in self._envs]), self._env_steps)
+        self._seeds = [episode_seed(*parts, row) for row in range(self.num_envs)]
+        observations = super().reset()
+        self._training.begin(stacked([env.start for env in self.envs]), self._env_steps)
         return observations
 
-    def step_async(self, actions: np.ndarray) -> None:
-        self._actions = actions
-        self.venv.step_async(actions)
-
     def step_wait(self) -> tuple[Any, np.ndarray, np.ndarray, list[dict[str, Any]]]:
-        observations, _, dones, infos = self.venv.step_wait()
+        observations, _, dones, infos = super().step_wait()
         truncated = np.array([info["TimeLimit.truncated"] for info in infos])
-        step = reached(self._envs, self._actions, dones & ~truncated, truncated)
-        reward = self._training.step(step)
-        return observations, reward.numpy(), dones, infos
+        step = reached(self.envs, self.actions, dones & ~truncated, truncated)
+        return observations, self._training.step(step).numpy(), dones, infos
 
 
-class _Keeper(BaseCallback):
-    """Saves what is due, and stops a training that was cancelled."""
+class _Learner(BaseCallback):
+    """The algorithm with its policy files and its states. As the callback of a training it saves
+    what is due, and stops when the training was cancelled."""
 
-    def __init__(self, learner: _Learner, training: Training) -> None:
+    training: Training
+
+    def __init__(self, job: Job, algorithm: Any, settings: dict[str, Any], normalize: Any) -> None:
+        """See `main`."""
         super().__init__()
-        self._learner, self._training = learner, training
+        self._job, self._algorithm = job, algorithm
+        self._settings, self._normalize = settings, normalize
 
-    def _on_rollout_start(self) -> None:
-        self._begun = self._training.env_steps
-
-    def _on_step(self) -> bool:
-        # the weights are those of the rollout's first step
-        save = self._learner
-        self._training.keep(
-            lambda path: save.save_policy(path, self.model),
-            lambda path: save.save_state(path, self.model, self._begun),
-            self._begun,
-        )
-        return not self._training.cancelled
-
-
-@dataclass
-class _Learner:
-    """The algorithm with its settings, its policy files and its states."""
-
-    job: Job
-    algorithm: Any
-    settings: dict[str, Any]
-    normalization: dict[str, Any] | None
-
-    def _made(self, venv: VecEnv, seed: int, **changes: Any) -> BaseAlgorithm:
-        """Algorithm with new weights."""
-        if self.normalization is not None:
-            venv = VecNormalize(venv, **self.normalization)
+    def _make(self, venv: VecEnv, seed: int, **changes: Any) -> None:
+        """Make the algorithm with new weights."""
+        if self._normalize:
+            given = self._normalize if isinstance(self._normalize, Mapping) else {}
+            venv = VecNormalize(venv, **{"gamma": self._settings.get("gamma", 0.99), **given})
         is_dict = isinstance(venv.observation_space, spaces.Dict)
         policy = "MultiInputPolicy" if is_dict else "MlpPolicy"
-        settings = {"policy": policy, "device": self.job.device, **self.settings, **changes}
+        settings = {"policy": policy, "device": self._job.device, **self._settings, **changes}
         with blame("trainer"):
-            return self.algorithm(env=venv, seed=seed, **settings)
+            self.model = self._algorithm(env=venv, seed=seed, **settings)
 
-    def train(self, training: Training, makes: Sequence[Callable[[], Watched]]) -> None:
+    def train(self, training: Training, makes: list[Callable[[], Watched]]) -> None:
         """Train with the reward, from the beginning or from a state."""
+        self.training = training
         state = load_state(training.state) if training.state else {}
         env_steps = state.get("env_steps", 0)
         seed = episode_seed("algorithm", training.seed, env_steps)
         random.seed(seed)
-        model = self._made(_Rewarded(DummyVecEnv(list(makes)), training, env_steps), seed)
+        self._make(_Paid(makes, training, env_steps), seed)
         with blame("trainer"):
             if state:
-                model.set_parameters(state["parameters"])
+                self.model.set_parameters(state["parameters"])
                 for name, tensor in state["tensors"].items():
-                    getattr(model, name).data.copy_(tensor)
-                _set_statistics(model, state["statistics"])
-                model.num_timesteps, model._n_updates = env_steps, state["updates"]
-            left = self.job.fields["env_steps"] - env_steps
-            model.learn(left, _Keeper(self, training), reset_num_timesteps=False)
-            training.end(lambda path: self.save_policy(path, model))
+                    getattr(self.model, name).data.copy_(tensor)
+                self._set_statistics(state["statistics"])
+                self.model.num_timesteps, self.model._n_updates = env_steps, state["updates"]
+            left = self._job.fields["env_steps"] - env_steps
+            self.model.learn(left, self, reset_num_timesteps=False)
+            training.end(self._save_policy)
 
-    def save_policy(self, path: Path, model: BaseAlgorithm) -> None:
-        """Write weights and statistics as arrays."""
-        save_arrays(path, {**model.policy.state_dict(), **_statistics(model)})
+    def _on_rollout_start(self) -> None:
+        self._begun = self.training.env_steps
 
-    def save_state(self, path: Path, model: BaseAlgorithm, env_steps: int) -> None:
-        """Write all that a training goes on from, apart from a replay buffer."""
+    def _on_step(self) -> bool:
+        # the weights are those of the rollout's first step
+        self.training.keep(self._save_policy, self._save_state, self._begun)
+        return not self.training.cancelled
+
+    def _save_policy(self, path: Path) -> None:
+        save_arrays(path, {**self.model.policy.state_dict(), **self._statistics()})
+
+    def _save_state(self, path: Path) -> None:
+        """Save all that a training goes on from, apart from a replay buffer."""
+        model = self.model
         tensors = {name: getattr(model, name).data for name in model._get_torch_save_params()[1]}
-        state = {"env_steps": env_steps, "updates": model._n_updates, "tensors": tensors}
-        state.update(parameters=model.get_parameters(), statistics=_statistics(model))
+        state = {"env_steps": self._begun, "updates": model._n_updates, "tensors": tensors}
+        state.update(parameters=model.get_parameters(), statistics=self._statistics())
         torch.save(state, path)
 
-    def policy(self, path: Path, env: Watched) -> Callable[[Any], Any]:
+    def load_policy(self, path: Path, env: Watched) -> Callable[[Any], Any]:
         """Policy of a file, which acts without noise."""
-        small = {"buffer_size": 1} if issubclass(self.algorithm, OffPolicyAlgorithm) else {}
-        model = self._made(DummyVecEnv([lambda: env]), 0, **small)
-        arrays = load_arrays(path)
-        _set_statistics(model, arrays)
+        small = {"buffer_size": 1} if issubclass(self._algorithm, OffPolicyAlgorithm) else {}
+        self._make(DummyVecEnv([lambda: env]), 0, **small)
+        model, arrays = self.model, load_arrays(path)
+        self._set_statistics(arrays)
         model.policy.load_state_dict({name: arrays[name] for name in model.policy.state_dict()})
         normalizer = model.get_vec_normalize_env()
 
         def act(observations: Any) -> Any:
-            if normalizer is not None:
-                observations = normalizer.normalize_obs(observations)
-            return model.predict(observations, deterministic=True)[0]
+            seen = normalizer.normalize_obs(observations) if normalizer else observations
+            return model.predict(seen, deterministic=True)[0]
 
         return act
 
+    def _running(self) -> dict[str, tuple[Any, str]]:
+        """Running statistics of VecNormalize: object and attribute by name in a file."""
+        venv = self.model.get_vec_normalize_env()
+        observed = getattr(venv, "obs_rms", {})
+        named = {**observed} if isinstance(observed, dict) else {"": observed}
+        if venv is not None:
+            named["returns"] = venv.ret_rms
+        pairs = itertools.product(named, ("mean", "var", "count"))
+        return {f"{name}/{field}": (named[name], field) for name, field in pairs}
 
-def _running(model: BaseAlgorithm) -> list[tuple[str, Any, str]]:
-    """Running statistics of VecNormalize: name in a file, object, attribute."""
-    venv = model.get_vec_normalize_env()
-    observed = getattr(venv, "obs_rms", {})
-    named = dict(observed) if isinstance(observed, dict) else {"": observed}
-    if venv is not None:
-        named["returns"] = venv.ret_rms
-    fields = ("mean", "var", "count")
-    return [(f"{name}/{field}", each, field) for name, each in named.items() for field in fields]
+    def _statistics(self) -> dict[str, torch.Tensor]:
+        found = self._running()
+        return {name: torch.as_tensor(np.array(getattr(*at))) for name, at in found.items()}
 
-
-def _statistics(model: BaseAlgorithm) -> dict[str, torch.Tensor]:
-    found = _running(model)
-    return {name: torch.as_tensor(np.array(getattr(each, field))) for name, each, field in found}
-
-
-def _set_statistics(model: BaseAlgorithm, tensors: Mapping[str, torch.Tensor]) -> None:
-    for name, each, field in _running(model):
-        setattr(each, field, tensors[name].numpy().copy())
+    def _set_statistics(self, tensors: Mapping[str, torch.Tensor]) -> None:
+        for name, (each, field) in self._running().items():
+            setattr(each, field, tensors[name].numpy().copy())

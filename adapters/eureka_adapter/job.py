@@ -8,7 +8,7 @@ import importlib.metadata
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,9 +31,8 @@ _DEFAULTS: dict[str, Any] = {
     "quaternion_order": "wxyz",
     "doc": "",
     "versions": (),
-    "can": {},
+    "can": {"rungs": True, "save": True, "film": False, "dry_run": True, "rewards": 1},
 }
-_CAN = {"rungs": True, "save": True, "film": False, "dry_run": True, "rewards": 1}
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Job:
 
         def uncaught(kind: Any, error: BaseException, trace: Any) -> None:
             if isinstance(error, Exception):
-                _append(folder, {"event": "fault", **faults.described(error)})
+                _append(folder, event="fault", **faults.described(error))
             sys.__excepthook__(kind, error, trace)
 
         sys.excepthook = uncaught
@@ -90,11 +89,11 @@ class Job:
         """Append an event. Tensors and arrays become lists; numbers keep 7 significant digits.
         Raises Fault for a number that is not finite."""
         digits = 17 if kind == "described" else 7
-        _append(self.folder, {"event": kind, **_plain(fields, digits, f"event {kind!r}")})
+        _append(self.folder, event=kind, **_plain(fields, digits, f"event {kind!r}"))
 
     def report(self, error: Exception) -> None:
         """Send an exception as a fault and go on."""
-        _append(self.folder, {"event": "fault", **faults.described(error)})
+        self.event("fault", **faults.described(error))
 
     def described(self, variables: Sequence[Variable], **fields: Any) -> None:
         """Tell what the environment is. Call it in every mode; the event is sent in `describe`.
@@ -106,12 +105,14 @@ class Job:
             raise Fault(f"{sorted(wrong)} are unknown or missing, expected {sorted(allowed)}")
         listed = [asdict(each).items() for each in variables]
         plain = [{key: value for key, value in each if value is not None} for each in listed]
-        described: dict[str, Any] = {"variables": plain, **_DEFAULTS, **fields}
-        described["versions"] = _versions(described["versions"])
-        described["can"] = {**_CAN, **described["can"]}
-        self.description = described
+        can, versions = {**_DEFAULTS["can"], **fields.get("can", {})}, {}
+        for package in fields.get("versions", ()):
+            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+                versions[package] = importlib.metadata.version(package)
+        own = {**fields, "versions": versions, "can": can}
+        self.description = {"variables": plain, **_DEFAULTS, **own}
         if self.mode == "describe":
-            self.event("described", **described)
+            self.event("described", **self.description)
 
     @cached_property
     def names(self) -> list[str]:
@@ -141,7 +142,7 @@ def episode_seed(*parts: object) -> int:
     return int.from_bytes(digest[:4], "big") >> 1
 
 
-def _append(folder: Path, event: Mapping[str, Any]) -> None:
+def _append(folder: Path, **event: Any) -> None:
     line = json.dumps(event, allow_nan=False, separators=(",", ":")) + "\n"
     with (folder / "events.jsonl").open("ab", buffering=0) as file:
         file.write(line.encode())
@@ -149,24 +150,14 @@ def _append(folder: Path, event: Mapping[str, Any]) -> None:
 
 def _plain(value: Any, digits: int, where: str) -> Any:
     """JSON of tensors, arrays and numbers; `where` is for the message of a fault."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, float):
-        if not math.isfinite(value):
-            hint = "find what gives it, the simulator or the fitness"
-            raise Fault(f"{where} is {value!r}, expected a finite number", hint)
-        return float(f"{value:.{digits}g}")
+    value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, Mapping):
         return {key: _plain(each, digits, f"{where}, {key!r}") for key, each in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(each, digits, where) for each in value]
-    return value
-
-
-def _versions(names: Iterable[str]) -> dict[str, str]:
-    """Versions of the packages that are installed."""
-    found = {}
-    for name in names:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        hint = "find what gives it, the simulator or the fitness"
+        raise Fault(f"{where} is {value!r}, expected a finite number", hint)
+    return float(f"{value:.{digits}g}")

@@ -15,15 +15,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from eureka_adapter.faults import Fault, RewardFault
-
-if TYPE_CHECKING:
-    from eureka_adapter.job import Job
+from eureka_adapter.job import Job
 
 PREVIOUS = "previous_"
 MOST_TERMS = 64
@@ -46,30 +44,26 @@ class SourceFunction:
         """Line of the function's last `return`."""
         try:
             self._function = self._load()
-            parameters = inspect.signature(self._function).parameters.values()
+            parameters = inspect.signature(self._function).parameters
         except (Exception, SystemExit) as error:
             raise self._raised(error) from error
         constants = {each["name"]: each["value"] for each in job.description["constants"]}
-        named = {parameter.name for parameter in parameters}
         known = {*job.names, *(PREVIOUS + name for name in job.names)}
-        self.arguments = tuple(sorted(named & known))
+        self.arguments = tuple(sorted(known & parameters.keys()))
         """Variables, and `previous_<variable>`."""
-        self._constants = {name: constants[name] for name in sorted(named & constants.keys())}
-        for parameter in parameters:
+        self._constants = {each: constants[each] for each in constants if each in parameters}
+        for each, parameter in parameters.items():
             is_number = isinstance(parameter.default, (int, float))
-            if not (is_number or parameter.name in known | constants.keys()):
-                raise fault(
-                    f"the argument {parameter.name!r} of {name} is neither variable nor constant",
-                    f"take {', '.join(job.names)}, or one of them after {PREVIOUS!r}",
-                    self.line,
-                )
+            if not (is_number or each in known or each in constants):
+                message = f"the argument {each!r} of {name} is neither variable nor constant"
+                hint = f"take {', '.join(job.names)}, or one of them after {PREVIOUS!r}"
+                raise fault(message, hint, self.line)
 
     def _load(self) -> Callable[..., Any]:
         """Run the top level, without decorators such as `@torch.jit.script`."""
         source = self.path.read_text("utf-8")
         tree = ast.parse(source, str(self.path))  # noqa: TID251  (no threads here)
-        functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
-        for node in functions:
+        for node in [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]:
             node.decorator_list = []
             if node.name == self.name:
                 returns = [each.lineno for each in ast.walk(node) if isinstance(each, ast.Return)]
@@ -107,9 +101,8 @@ class SourceFunction:
         """Result for values of shape (batch, *shape of the variable), unchecked."""
         device = next(iter(values.values())).device
         # new tensors belong to the values; versions of torch before 2 cannot be told
-        there: Any = contextlib.nullcontext()
-        if device.type != "cpu" and hasattr(device, "__enter__"):
-            there = device
+        is_told = device.type != "cpu" and hasattr(device, "__enter__")
+        there: Any = device if is_told else contextlib.nullcontext()
         with torch.inference_mode(False), torch.no_grad(), there:
             copies = {name: values[name].clone() for name in self.arguments}
             try:
@@ -159,17 +152,14 @@ class Reward(SourceFunction):
             message = f"{self.name} returned {type(result).__name__}, expected (total, terms)"
             raise self._fault(message, "return `total, {'name': term}`", self.line)
         total, terms = result
-        rows = [self.series("the total", total, like)]
-        rows += [
-            self.series(f"the term {name!r}", term, like, True) for name, term in terms.items()
-        ]
+        rows, names = [self.series("the total", total, like)], list(terms)
+        for name, term in terms.items():
+            rows.append(self.series(f"the term {name!r}", term, like, spread=True))
         if self.terms is None:
-            self.terms = tuple(terms)
-        are_names = all(isinstance(name, str) for name in terms)
-        if not are_names or tuple(terms) != self.terms or len(terms) > MOST_TERMS:
-            message = (
-                f"the terms are {list(terms)}, expected {list(self.terms)} as in the first call"
-            )
+            self.terms = tuple(names)
+        are_strings = all(isinstance(name, str) for name in names)
+        if not are_strings or names != list(self.terms) or len(names) > MOST_TERMS:
+            message = f"the terms are {names}, expected {list(self.terms)} as in the first call"
             hint = f"return the same terms in every call, at most {MOST_TERMS}"
             raise self._fault(message, hint, self.line)
         stacked = torch.stack(rows)
@@ -177,7 +167,6 @@ class Reward(SourceFunction):
             bad = [name for name in self.arguments if not bool(values[name].isfinite().all())]
             if bad:
                 raise Fault(f"the variables {bad} are not finite", "find the simulator's step")
-            finite = torch.isfinite(stacked).all(1).tolist()
-            bad = [name for name, good in zip(("total", *self.terms), finite) if not good]
+            bad = [name for name, row in zip(("total", *names), rows) if not row.isfinite().all()]
             raise self._fault(f"{bad} are not finite", "keep every term bounded", self.line)
         return stacked

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from eureka_adapter.faults import Fault
+from eureka_adapter.job import Job
 from eureka_adapter.rewards import PREVIOUS
-
-if TYPE_CHECKING:
-    from eureka_adapter.job import Job
 
 Values = Mapping[str, Any]
 """Tensors or arrays by variable, of shape (num_envs, *shape of the variable)."""
@@ -47,71 +45,64 @@ class Rows:
     """Rows of environments. After `take` there are `values`; `done` and `ends`, which are masks by
     cause; `fitness_step`; and `fitness` and `length` of the episodes so far, of shape (rows,)."""
 
-    length: Tensor
-    fitness: Tensor
-
     def __init__(self, job: Job, start: Values | None, arguments: tuple[str, ...] = ()) -> None:
         """All rows were just reset. `start`: values of the start states, if the simulator tells
         them. `arguments`: of the reward."""
-        self._job = job
-        # a copy, since the simulator may write its next state into the same memory
-        self._start = start and {name: torch.as_tensor(start[name]).clone() for name in start}
-        named = {*arguments, *job.fitness.arguments}
+        self._job, named = job, {*arguments, *job.fitness.arguments}
         self._remembered = [name for name in job.names if PREVIOUS + name in named]
-        self._previous: dict[str, Tensor] = {}
-        self._unknown: dict[str, Tensor] = {}
-        """Rows whose previous value the simulator does not tell."""
+        self.done, self.length, self.fitness = map(torch.tensor, (True, 0, 0.0))
+        self._remember({}, start)
 
     def take(self, step: Step) -> dict[str, Tensor]:
-        """Take in a step; returns the values with `previous_<variable>`. Raises Fault."""
-        described, is_first = self._job.description, not hasattr(self, "values")
+        """Take in a step and the resets after it. Returns the step's values with
+        `previous_<variable>`. Raises Fault."""
         ended = torch.as_tensor(step.terminated).bool()
-        device, failed, known = ended.device, ended, [*described["ends"], REST, TIME_OUT]
-        self.done = rest = ended | torch.as_tensor(step.truncated).to(device).bool()
-        self.ends = dict.fromkeys(known, torch.zeros_like(ended))
-        for name, mask in (step.causes or {}).items():
-            if name not in known:
-                hint = "add it to the `ends` that are described"
-                raise Fault(f"`causes` has {name!r}, expected one of {known}", hint)
-            self.ends[name] = rest & torch.as_tensor(mask).to(device).bool()
-            rest = rest & ~self.ends[name]
-            if name in described["success_ends"]:
-                failed = failed & ~self.ends[name]
-        self.ends[REST] = self.ends[REST] | (rest & ended)
-        self.ends[TIME_OUT] = self.ends[TIME_OUT] | (rest & ~ended)
+        device, begun = ended.device, self.done.to(ended.device)
+        self.done = ended | torch.as_tensor(step.truncated).to(device).bool()
+        failed = self._sort_ends(step.causes or {}, ended)
         now = {**step.values, "actions": step.actions, "terminated": failed}
         now = {name: torch.as_tensor(each).to(device).float() for name, each in now.items()}
         self._check_shapes(now, len(ended))
-        if is_first:
-            self.length = self.fitness = torch.zeros(len(ended), dtype=torch.float64, device=device)
-            self._remember(now, torch.ones_like(ended), self._start)
-        self.values, given = now, dict(now)
-        for name, previous in self._previous.items():
-            given[PREVIOUS + name] = _chosen(self._unknown[name], now[name], previous)
-        fitness = self._job.fitness
+        previous = {PREVIOUS + n: self._previous(n, now[n], begun) for n in self._remembered}
+        self.values, given, fitness = now, {**now, **previous}, self._job.fitness
         self.fitness_step = fitness.series("the fitness", fitness(given), failed).double()
-        self.length = self.length + 1
-        so_far = torch.where(self.length == 1, torch.zeros_like(self.fitness), self.fitness)
+        self.length = self.length * ~begun + torch.ones_like(ended)
         reduction = _REDUCTIONS[self._job.fields["fitness"]["reduction"]]
-        self.fitness = reduction(so_far, self.fitness_step, self.length)
+        self.fitness = reduction(self.fitness * ~begun, self.fitness_step, self.length)
+        self._remember(now, step.start)
         return given
 
-    def finish(self, start: Values | None = None) -> None:
-        """End the step: rows that are done were reset, to `start` where it is told."""
-        self._remember(self.values, self.done, start)
-        self.length = self.length * ~self.done
+    def _remember(self, now: Mapping[str, Tensor], start: Values | None) -> None:
+        """Keep what the next step's previous values are: copies, since the simulator may write its
+        next state into the same memory."""
+        names, told = self._remembered, {} if start is None else start
+        self._last = {name: now[name].clone() for name in names if name in now}
+        self._start = {name: torch.as_tensor(told[name]).clone() for name in names if name in told}
+        self._is_told = start is not None
 
-    def _remember(self, values: Mapping[str, Tensor], done: Tensor, start: Values | None) -> None:
-        """Keep the values for the next step. Rows that are `done` begin with `start`, without an
-        action; for what is not told the next step's value is taken."""
-        for name in self._remembered:
-            now, told = values[name], None
-            if start is not None and name in start:
-                told = torch.as_tensor(start[name]).to(now)
-            elif start is not None and name in ("actions", "terminated"):
-                told = torch.zeros_like(now)
-            self._previous[name] = now.clone() if told is None else _chosen(done, told, now)
-            self._unknown[name] = done if told is None else torch.zeros_like(done)
+    def _previous(self, name: str, now: Tensor, begun: Tensor) -> Tensor:
+        """Value of the step before, or in rows that have just begun that of the start state, which
+        has no action. What the simulator does not tell of it is the same as now."""
+        first = self._start.get(name, now).to(now)
+        if self._is_told and name in ("actions", "terminated") and name not in self._start:
+            first = torch.zeros_like(now)
+        mask = begun.reshape(-1, *[1] * (now.dim() - 1))
+        return torch.where(mask, first, self._last.get(name, now))
+
+    def _sort_ends(self, causes: Values, ended: Tensor) -> Tensor:
+        """Set `ends`; returns the rows that failed."""
+        described, rest, failed = self._job.description, self.done, ended
+        known = [*described["ends"], REST, TIME_OUT]
+        self.ends = dict.fromkeys(known, torch.zeros_like(ended))
+        for name, mask in [*causes.items(), (REST, ended), (TIME_OUT, rest)]:
+            if name not in known:
+                hint = "add it to the `ends` that are described"
+                raise Fault(f"`causes` has {name!r}, expected one of {known}", hint)
+            found = rest & torch.as_tensor(mask).to(rest.device).bool()
+            self.ends[name], rest = self.ends[name] | found, rest & ~found
+            if name in described["success_ends"]:
+                failed = failed & ~found
+        return failed
 
     def _check_shapes(self, values: Mapping[str, Tensor], rows: int) -> None:
         for each in self._job.description["variables"]:
@@ -121,8 +112,3 @@ class Rows:
                 message = f"the variable {name!r} has shape {found}, expected {shape}"
                 hint = f"the environments come first; there are values of {', '.join(values)}"
                 raise Fault(message, hint)
-
-
-def _chosen(rows: Tensor, yes: Tensor, no: Tensor) -> Tensor:
-    """`yes` in these rows, else `no`; shape (batch, …) of both."""
-    return torch.where(rows.reshape(-1, *[1] * (yes.dim() - 1)), yes, no)

@@ -21,7 +21,7 @@ from eureka_adapter.episodes import play
 from eureka_adapter.faults import RewardFault, blame
 from eureka_adapter.job import Job, Variable, episode_seed
 from eureka_adapter.rows import Step
-from eureka_adapter.training import Training, load_arrays, load_state, save_arrays
+from eureka_adapter.training import load_arrays, load_state, save_arrays
 
 Read = Callable[[Any], Mapping[str, Tensor]]
 
@@ -107,19 +107,29 @@ def main(
     if job.mode != "train":
         play(job, env, load_policy)
         return
-    size = env.num_envs // len(job.trainings)
-    members = []
-    for number, training in enumerate(job.trainings):
-        block = _Block(env.env, slice(number * size, (number + 1) * size))
-        members.append(_Member(training, block, configuration, job))
+    members = [_Member(job, number, env.env, configuration) for number in range(len(job.trainings))]
     _train(job, env, members, configuration["num_steps_per_env"], random_first_lengths)
 
 
-class _Block(VecEnv):
-    """The rows that one training has, for making its algorithm."""
+class _Member(VecEnv):
+    """A training with its algorithm and its rows, which are the environment of the algorithm."""
 
-    def __init__(self, env: VecEnv, rows: slice) -> None:
-        self._env, self.rows, self.num_envs = env, rows, rows.stop - rows.start
+    def __init__(
+        self, job: Job, number: int, env: VecEnv, configuration: Mapping[str, Any]
+    ) -> None:
+        """`number`: of the training. All have equal blocks of the rows."""
+        self.training = training = job.trainings[number]
+        self._env, self.num_envs = env, env.num_envs // len(job.trainings)
+        self.rows = slice(number * self.num_envs, (number + 1) * self.num_envs)
+        state = load_state(training.state) if training.state else {}
+        self.env_steps = state.get("env_steps", 0)
+        torch.manual_seed(episode_seed("algorithm", training.seed, self.env_steps))
+        self.algorithm = _runner(self, configuration, job.device).alg
+        if state:
+            self.algorithm.load(state["algorithm"], None, True)
+        self.algorithm.train_mode()
+        parts = ("training", training.seed, self.env_steps)
+        self.seeds = [episode_seed(*parts, row) for row in range(self.num_envs)]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._env, name)
@@ -128,31 +138,20 @@ class _Block(VecEnv):
         return self._env.get_observations()[self.rows]
 
     def step(self, actions: Tensor) -> Any:
-        raise NotImplementedError("blocks step together")
-
-
-class _Member:
-    """A training with its algorithm and its rows."""
-
-    def __init__(
-        self, training: Training, block: _Block, configuration: Mapping[str, Any], job: Job
-    ) -> None:
-        self.training, self.rows = training, block.rows
-        state = load_state(training.state) if training.state else None
-        self.env_steps = state["env_steps"] if state else 0
-        torch.manual_seed(episode_seed("algorithm", training.seed, self.env_steps))
-        self.algorithm = _runner(block, configuration, job.device).alg
-        if state:
-            self.algorithm.load(state["algorithm"], None, True)
-        self.algorithm.train_mode()
-        parts = ("training", training.seed, self.env_steps)
-        self.seeds = [episode_seed(*parts, row) for row in range(block.num_envs)]
+        raise NotImplementedError("members step together")
 
     def own(self, values: Any) -> Any:
         """The part of its rows."""
         if isinstance(values, Mapping):
             return {name: each[self.rows] for name, each in values.items()}
         return None if values is None else values[self.rows]
+
+    def take(self, step: Step, observations: Any) -> None:
+        """Give the algorithm the reward of a step of all rows. Raises RewardFault."""
+        own, device = Step(*map(self.own, step)), self.training.job.device
+        reward, late = self.training.step(own).to(device), own.truncated.to(device)
+        done = own.terminated.to(device) | late
+        self.algorithm.process_env_step(self.own(observations), reward, done, {"time_outs": late})
 
     def save_policy(self, path: Path) -> None:
         save_arrays(path, self.algorithm.get_policy().state_dict())
@@ -174,7 +173,7 @@ def _train(
         lengths, most = env.env.episode_length_buf, job.description["max_episode_length"]
         env.env.episode_length_buf = torch.randint_like(lengths, high=most)
     for member in list(members):
-        with _reporting(job, members, member):
+        with _reporting(members, member):
             member.training.begin(member.own(start), member.env_steps)
     while members:
         with torch.inference_mode(), blame("trainer"):
@@ -185,13 +184,8 @@ def _train(
                 step = env.step(actions)
                 observations = step.observations.to(job.device)
                 for member in list(members):
-                    with _reporting(job, members, member):
-                        own = Step(*map(member.own, step))
-                        reward = member.training.step(own).to(job.device)
-                        late = own.truncated.to(job.device)
-                        done = own.terminated.to(job.device) | late
-                        paid = (reward, done, {"time_outs": late})
-                        member.algorithm.process_env_step(member.own(observations), *paid)
+                    with _reporting(members, member):
+                        member.take(step, observations)
             for member in members:
                 member.algorithm.compute_returns(member.own(observations))
         for member in list(members):
@@ -204,12 +198,12 @@ def _train(
 
 
 @contextlib.contextmanager
-def _reporting(job: Job, members: list[_Member], member: _Member) -> Iterator[None]:
+def _reporting(members: list[_Member], member: _Member) -> Iterator[None]:
     """A fault of its reward ends a member alone."""
     try:
         yield
     except RewardFault as fault:
-        job.report(fault)
+        member.training.job.report(fault)
         members.remove(member)
 
 

@@ -7,17 +7,15 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from eureka_adapter.faults import Fault
+from eureka_adapter.job import Job
 from eureka_adapter.rewards import Reward
 from eureka_adapter.rows import REST, Rows, Step, Values
-
-if TYPE_CHECKING:
-    from eureka_adapter.job import Job
 
 Save = Callable[[Path], None]
 
@@ -43,8 +41,8 @@ class Training:
         """Env steps between two events of its curve."""
         self._rungs: list[int] = sorted(entry["rungs"])
         self._policies: list[dict[str, Any]] = []
-        self._saves: list[Path] = []
-        self._sums: Tensor | None = None
+        self._states: list[str] = []
+        self._sums: tuple[Tensor, ...] = ()
         self._asked = 0
 
     @property
@@ -69,18 +67,15 @@ class Training:
     @torch.no_grad()
     def step(self, step: Step) -> Tensor:
         """Total of the reward; shape (num_envs,). Raises RewardFault."""
-        rows = self._rows
-        given = rows.take(step)
-        result = self._reward(given)
+        rows, result = self._rows, self._reward(self._rows.take(step))
         parts = result.double()
-        ended = torch.stack([rows.fitness, rows.length, *rows.ends.values()]) * rows.done
-        moments = (parts, parts.abs(), parts.square(), ended)
-        sums = torch.cat([each.sum(dim=1) for each in moments])
-        self._sums = sums if self._sums is None else self._sums + sums
+        of_parts = torch.stack([parts, parts.abs(), parts.square()]).sum(dim=2)
+        of_ended = torch.stack([rows.fitness, rows.length, *rows.ends.values()]) * rows.done
+        now = (of_parts, of_ended.sum(dim=1))
+        self._sums = tuple(map(torch.add, self._sums, now)) if self._sums else now
         self.env_steps += len(rows.done)
         if self.env_steps - self._reported >= self.curve_every:
             self._report_curve()
-        rows.finish(step.start)
         return result[0]
 
     def keep(
@@ -88,17 +83,16 @@ class Training:
     ) -> None:
         """Save what is due: policies at rungs, and states. `env_steps`: those of a state that does
         not contain the last ones, which are repeated when the training goes on from it."""
-        while self._rungs and self._rungs[0] <= min(self.env_steps, self._budget - 1):
-            self._save_rung(save_policy)
+        self._keep_rungs(save_policy, min(self.env_steps, self._budget - 1))
         if save_state is None or not self.wants_save():
             return
         at = self.env_steps if env_steps is None else env_steps
-        path = self._written(save_state, f"state-{self.id}-{at}.pt")
-        self.job.event("saved", training=self.id, env_steps=at, state=path.name)
+        name = self._written(save_state, f"state-{self.id}-{at}.pt")
+        self.job.event("saved", training=self.id, env_steps=at, state=name)
         self._saved_at = time.monotonic()
-        self._saves = [each for each in self._saves if each != path] + [path]
-        if len(self._saves) > 2:  # the program may still be reading the last but one
-            self._saves.pop(0).unlink()
+        self._states = [each for each in self._states if each != name] + [name]
+        if len(self._states) > 2:  # the program may still be reading the last but one
+            (self.job.folder / self._states.pop(0)).unlink()
 
     def wants_save(self) -> bool:
         """True when a state is due: the period has passed, or `save` was asked anew."""
@@ -112,47 +106,39 @@ class Training:
         """Save the last policy. Nothing is said of a training that was cancelled."""
         if self.cancelled:
             return
-        if self._sums is not None:
+        if self._sums:
             self._report_curve()
-        while self._rungs:
-            self._save_rung(save_policy)
-        path = self._written(save_policy, f"policy-{self.id}-end.npz")
-        self._policies.append({"env_steps": self.env_steps, "policy": path.name})
-        numbers = {"env_steps": self.env_steps, "policies": self._policies}
-        self.job.event("trained", training=self.id, **numbers)
+        self._keep_rungs(save_policy, math.inf)
+        policy = self._written(save_policy, f"policy-{self.id}-end.npz")
+        policies = [*self._policies, {"env_steps": self.env_steps, "policy": policy}]
+        self.job.event("trained", training=self.id, env_steps=self.env_steps, policies=policies)
 
-    def _save_rung(self, save_policy: Save) -> None:
-        rung = self._rungs.pop(0)
-        path = self._written(save_policy, f"policy-{self.id}-{rung}.npz")
-        self._policies.append({"env_steps": rung, "policy": path.name})
-        self.job.event("rung", training=self.id, **self._policies[-1])
+    def _keep_rungs(self, save_policy: Save, until: float) -> None:
+        while self._rungs and self._rungs[0] <= until:
+            rung = self._rungs.pop(0)
+            policy = self._written(save_policy, f"policy-{self.id}-{rung}.npz")
+            self._policies.append({"env_steps": rung, "policy": policy})
+            self.job.event("rung", training=self.id, **self._policies[-1])
 
-    def _written(self, save: Save, name: str) -> Path:
-        """File that is whole from the moment it has its name."""
+    def _written(self, save: Save, name: str) -> str:
+        """Name of a file that is whole from the moment it has it."""
         part = self.job.folder / f"part-{name}"
         save(part)
-        return part.replace(self.job.folder / name)
+        return part.replace(self.job.folder / name).name
 
     def _report_curve(self) -> None:
-        assert self._sums is not None
-        names = [None, *(self._reward.terms or ())]
-        size, steps = len(names), self.env_steps - self._reported
-        sums = self._sums.tolist()
-        means, magnitudes, squares = (
-            [each / steps for each in sums[at * size : (at + 1) * size]] for at in range(3)
-        )
-        fitness, length, *counts = sums[3 * size :]
+        of_parts, of_ended = self._sums
+        means, magnitudes, squares = of_parts / (self.env_steps - self._reported)
+        deviations = (squares - means.square()).clamp(min=0).sqrt()
+        of_total, *of_terms = torch.stack([means, magnitudes, deviations], dim=1).tolist()
+        names = ("mean", "magnitude", "deviation")
+        terms = {term: dict(zip(names, each)) for term, each in zip(self._reward.terms, of_terms)}
+        fitness, length, *counts = of_ended.tolist()
         ends = {name: int(count) for name, count in zip(self._rows.ends, counts) if count}
         if REST in ends and REST not in self.job.description["ends"]:
             hint = f"name one of {list(self.job.description['ends'])} in `causes`"
             raise Fault(f"{ends[REST]} episodes ended early without a cause, expected one", hint)
         episodes = sum(ends.values())
-        deviations = [max(each - mean**2, 0.0) ** 0.5 for each, mean in zip(squares, means)]
-        moments = zip(names, means, magnitudes, deviations)
-        terms = {
-            name: dict(zip(("mean", "magnitude", "deviation"), each)) for name, *each in moments
-        }
-        del terms[None]  # of the total
         self.job.event(
             "curve",
             training=self.id,
@@ -160,11 +146,11 @@ class Training:
             fitness=fitness / episodes if episodes else None,
             episode_length=length / episodes if episodes else None,
             episodes=episodes,
-            reward=means[0],
+            reward=of_total[0],
             terms=terms,
             ends=ends,
         )
-        self._sums, self._reported = None, self.env_steps
+        self._sums, self._reported = (), self.env_steps
 
 
 def save_arrays(path: Path, tensors: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from job_folders import ADAPTERS, ROOT, JobFolder, MakeFolder
+from job_folders import ROOT, JobFolder, MakeFolder
 
 PAGE = (ROOT / "docs" / "adapters.md").read_text()
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -54,7 +54,7 @@ def test_the_program_for_rsl_rl_runs(folder: MakeFolder, monkeypatch: pytest.Mon
 
 
 def test_the_loop_is_that_of_the_example() -> None:
-    example = (ADAPTERS / "examples" / "cleanrl_style.py").read_text()
+    example = (ROOT / "examples" / "commands" / "cleanrl_sled" / "train.py").read_text()
     assert len(BLOCKS) == 4
     assert all(block in example for block in BLOCKS[2:])
     assert f"| {len(example.splitlines())} with PPO and simulator |" in PAGE

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from job_folders import ADAPTERS, MakeFolder
+from job_folders import ROOT, MakeFolder
 
-EXAMPLE = ADAPTERS / "examples" / "cleanrl_style.py"
+EXAMPLE = ROOT / "examples" / "commands" / "cleanrl_sled" / "train.py"
 FITNESS = "def compute_fitness(position):\n    return (position.abs() < 0.3).float()\n"
 REWARD = """
 import torch

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
+import eureka_adapter as eureka
 import torch
 from torch import nn
 from torch.distributions import Normal
-
-import eureka_adapter as eureka
 
 HORIZON, GAMMA, LAMBDA = 32, 0.95, 0.95
 
@@ -80,7 +79,8 @@ def train(job: eureka.Job, training: eureka.Training) -> None:
             alive = 1.0 - (step.terminated | step.truncated).float()
             rollout.append((observations, actions, log_prob, value, reward, alive))
             observations = step.observations
-        seen, actions, log_probs, values, rewards, alive = map(torch.stack, zip(*rollout))
+        columns = zip(*rollout, strict=True)
+        seen, actions, log_probs, values, rewards, alive = map(torch.stack, columns)
         following, gain, advantages = agent.critic(observations).detach(), 0.0, rewards.clone()
         for t in reversed(range(HORIZON)):
             gain = rewards[t] - values[t] + GAMMA * alive[t] * (following + LAMBDA * gain)
