@@ -7,7 +7,7 @@
 # (action_repeat 1, 16 passes), without a word, and under the other spelling there is no task.
 # Source: mujoco_playground/config/dm_control_suite_params.py, brax_ppo_config, against mujoco_playground/_src/dm_control_suite/__init__.py.
 # Why it matters here: a search compares rewards under the trainer's own settings. With these a pendulum learns little in a short training, and that is
-# no fault of a reward. The example (examples/commands/playground_pendulum) gives the values itself.
+# no fault of a reward. The example (examples/commands/playground_pendulum) gives numbers of its own.
 #
 # Output seen: the lines after "expected" below. The script fails where they change.
 set -euo pipefail
