@@ -52,7 +52,9 @@ def main(
             env, scene = made.unwrapped, made.unwrapped.scene
             own = {it.name: (it, lambda it=it: values(env)[it.name]) for it in variables}
             found = {**find(env, {**scene.articulations, **scene.rigid_objects}), **own}
-            reads, told = managed(env if hasattr(env, "reward_manager") else _Direct(env), found)
+            reads, told = managed(
+                job, env if hasattr(env, "reward_manager") else _Direct(env), found
+            )
             clip = float("inf") if rl_cfg.clip_actions is None else rl_cfg.clip_actions
             rsl = rsl_rl.RslEnv(lab.RslRlVecEnvWrapper(made), **reads, clip_actions=clip)
             told |= {"control_dt": env.step_dt, "rewards": 8, "quaternion_order": "xyzw"}

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from eureka_adapter.job import Variable
+from eureka_adapter.job import Job, Variable
+from eureka_adapter.training import load_state
 
 Found = dict[str, tuple[Variable, Callable[[], Tensor]]]
 """Variables by name, and how they are read."""
@@ -30,7 +31,7 @@ _UNITS = {
 """Units of the data of an entity that become variables. All else follows from these."""
 
 
-def managed(env: Any, found: Found) -> tuple[dict[str, Any], dict[str, Any]]:
+def managed(job: Job, env: Any, found: Found) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arguments of `RslEnv` and of `rsl_rl.main`. The environment is read where it computes its own
     reward, before its resets. The terms of that reward become variables too."""
     rewards, over, terms, native = env.reward_manager, env.termination_manager, {}, []
@@ -38,12 +39,18 @@ def managed(env: Any, found: Found) -> tuple[dict[str, Any], dict[str, Any]]:
     scale = env.step_dt if getattr(env.cfg, "scale_rewards_by_dt", True) else 1.0
     for column, name in enumerate(rewards.active_terms):
         if (term := rewards.get_term_cfg(name)).weight:  # others are not computed
-            free = f"term_{name}" if name in found else name
+            free = f"term_{name}" if name in {*found, "actions", "terminated"} else name
             doc = f"{_sentence(term.func, name)}; term of the simulator's own reward"
             native.append({"name": free, "weight": term.weight * scale, "doc": doc})
             terms[free] = column, term
     early = {name: over.get_term_cfg(name) for name in over.active_terms}
     ends = {name: _sentence(it.func, name) for name, it in early.items() if not it.time_out}
+
+    trainings = job.fields.get("trainings", ())
+    saved = [load_state(job.folder / it["state"]) for it in trainings if it["state"]]
+    if saved:  # what changes in the course of a training goes on
+        steps = max(it["env_steps"] for it in saved)
+        env.common_step_counter = steps * len(trainings) // job.num_envs
 
     def read() -> dict[str, Tensor]:
         # 0 where physics broke, as in the environment's own terms; a copy of what is overwritten

@@ -33,13 +33,14 @@ def main(
         raise Fault(f"`task` is {task!r}, expected one of {list_tasks()}", "set it in `options`")
     env_cfg, rl_cfg = load_env_cfg(task), load_rl_cfg(task)
     env_cfg.scene.num_envs = job.num_envs
+    env_cfg.scene.env_spacing = 0.0  # their physics never meet, and positions are without a grid
     entries = job.fields.get("trainings") or job.fields.get("policies") or [{"seed": 0}]
     env_cfg.seed = episode_seed("environments", entries[0]["seed"])
     env_cfg.is_finite_horizon = False  # or time limits would not be told apart
     env_cfg.viewer.width, env_cfg.viewer.height = job.fields.get("size", (320, 240))
     env = ManagerBasedRlEnv(env_cfg, job.device.replace("cuda", "cuda:0"), job.render_mode)
     own = {it.name: (it, lambda it=it: values(env)[it.name]) for it in variables}
-    reads, told = managed(env, {**find(env, env.scene.entities), **_sensors(env), **own})
+    reads, told = managed(job, env, {**find(env, env.scene.entities), **_sensors(env), **own})
 
     def picture(_: Any, row: int) -> Any:
         env._offline_renderer._env_ids = (row,)

@@ -31,12 +31,14 @@ def did(made: JobFolder, mode: str, task: str = "Short", **fields: Any) -> list[
     return made.events()
 
 
-def trained(made: JobFolder, **rewards: str) -> list[dict[str, Any]]:
-    entry = {"seed": 5, "state": None, "rungs": []}
+def trained(
+    made: JobFolder, state: str | None = None, save_every_s: float = 600, **rewards: str
+) -> list[dict[str, Any]]:
+    entry = {"seed": 5, "state": state, "rungs": []}
     for name, reward in rewards.items():
         made.write(f"{name}.py", reward)
     entries = [{"id": name, "reward": f"{name}.py", **entry} for name in rewards]
-    sizes = {"env_steps": 256, "num_envs": 8 * len(rewards), "save_every_s": 600}
+    sizes = {"env_steps": 256, "num_envs": 8 * len(rewards), "save_every_s": save_every_s}
     return did(made, "train", trainings=entries, **sizes)
 
 
@@ -84,6 +86,7 @@ def test_a_task_describes_itself_and_its_steps(folder: MakeFolder) -> None:
             ]
             rewards = [each["reward"][row] for each in batch[:length]]
             np.testing.assert_allclose(sum(weighted), rewards, rtol=1e-5, atol=1e-6)
+            assert set(map(tuple, values["env_origin"])) == {(0.0, 0.0, 0.0)}, "no grid"
             assert values["age"] == list(range(1, length + 1))
             # the state that mjlab reset, not the one that it reset to
             before = batch[length - 1]["ended"][str(row)]
@@ -115,6 +118,16 @@ def test_equal_seeds_train_the_same_and_a_policy_is_filmed(folder: MakeFolder) -
     pictures = np.fromfile(made.path / filmed["pictures"], np.uint8).reshape(-1, 48, 64, 3)
     assert len(pictures) == 3
     assert pictures.std() > 5
+
+
+def test_what_counts_a_training_goes_on_with_it(folder: MakeFolder) -> None:
+    made, reward = folder(FITNESS), "def compute_reward(counter):\n    return counter, {}\n"
+    saved = [each for each in trained(made, None, 0.0, a=reward) if each["event"] == "saved"]
+    state = saved[0]
+    assert state["env_steps"] == 128
+    curve = [each for each in trained(made, state["state"], a=reward) if each["event"] == "curve"]
+    # 8 rows: steps 17 to 32 of each
+    assert curve[-1]["reward"] == pytest.approx(24.5, abs=1.0)
 
 
 def test_rewards_share_a_process_and_a_wrong_one_ends_alone(folder: MakeFolder) -> None:

@@ -67,6 +67,9 @@ cfg.rewards["unused"] = RewardTermCfg(func=joint_vel, weight=0.0)
 rl.num_steps_per_env, rl.algorithm.num_learning_epochs = 16, 2
 register_mjlab_task("Short", cfg, cfg, rl)
 adapter.main(
-    [Variable("cosine", doc="of the pole's angle")],
-    lambda env: {"cosine": env.scene["cartpole"].data.joint_pos[:, 1].cos()},
+    [Variable("cosine", doc="of the pole's angle"), Variable("counter", doc="steps so far")],
+    lambda env: {
+        "cosine": env.scene["cartpole"].data.joint_pos[:, 1].cos(),
+        "counter": torch.full((env.num_envs,), float(env.common_step_counter)),
+    },
 )
