@@ -39,8 +39,6 @@ pytestmark = [
 
 def run(folder: JobFolder, what: str = "", script: Path = PROGRAMS / "jax_point.py") -> int:
     environment = {**os.environ, "PYTHONPATH": str(ADAPTERS), "MUJOCO_GL": "egl"}
-    # compiles in half the time
-    environment["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "1"
     assert PYTHON is not None
     return subprocess.run(
         [PYTHON, str(script), what, str(folder.path)],
