@@ -114,6 +114,9 @@ class CommandJob:
         EnvironmentLoadError without the interpreter, TrainerFaultError where it does not start."""
         self._command = command
         self.folder = Path(tempfile.mkdtemp(prefix=f"{mode}-", dir=scratch))
+        # what a simulator compiles is kept for jobs that load no reward; one could change it
+        loads_rewards = mode in ("train", "dry_run")
+        self._cache = self.folder / "home" if loads_rewards else scratch / "cache"
         self._offset = 0
         self._rest = b""
         self._output = bytearray()
@@ -155,7 +158,7 @@ class CommandJob:
             **{name: os.environ[name] for name in (*PASSED_ON, MARK) if name in os.environ},
             "HOME": home,
             "TMPDIR": home,
-            "XDG_CACHE_HOME": home,
+            "XDG_CACHE_HOME": str(self._cache),
             "PYTHONUNBUFFERED": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONHASHSEED": "0",

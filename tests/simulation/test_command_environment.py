@@ -171,6 +171,34 @@ def test_a_command_gets_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert "sk-secret" not in str(caught.value.message)
 
 
+CACHING = """
+import json, os, pathlib, sys
+folder, cache = pathlib.Path(sys.argv[-1]), pathlib.Path(os.environ["XDG_CACHE_HOME"])
+cache.mkdir(exist_ok=True)
+found = (cache / "kernels").exists()
+(cache / "kernels").touch()
+event = {"event": "fault", "whose": "trainer", "message": str(found)}
+(folder / "events.jsonl").write_text(json.dumps(event) + chr(10))
+"""
+
+
+def test_jobs_without_a_reward_share_a_cache(tmp_path: Path) -> None:
+    folder = write_point(tmp_path / "point")
+    (folder / "train.py").write_text(CACHING)
+    command = command_environment.command_of(folder, read_command(folder), "reach")
+
+    def found(mode: str) -> str:
+        with command_job.CommandJob(command, mode, {}, {}, tmp_path) as job:
+            try:
+                list(job.run(60.0))
+            except EurekaError as error:
+                return error.message
+        return ""
+
+    modes = ("train", "evaluate", "train", "film", "dry_run", "evaluate")
+    assert [found(mode) for mode in modes] == ["False", "False", "False", "True", "False", "True"]
+
+
 def test_a_file_that_an_event_names_may_not_be_a_link(tmp_path: Path) -> None:
     folder = write_point(tmp_path / "point")
     command = command_environment.command_of(folder, read_command(folder), "reach")
