@@ -41,6 +41,7 @@ class Lift(gymnasium.Env):
     action_space = gymnasium.spaces.Box(-1.0, 1.0, (7,))
 
     def __init__(self, job: Job) -> None:
+        self.job = job
         self.suite = robosuite.make(
             "Lift",
             robots="Panda",
@@ -63,7 +64,8 @@ class Lift(gymnasium.Env):
         return self._read(observation), reward, False, False, {}
 
     def render(self) -> np.ndarray:
-        return self.suite.sim.render(640, 480, camera_name="sideview")[::-1]
+        width, height = self.job.fields["size"]
+        return self.suite.sim.render(width, height, camera_name="sideview")[::-1]
 
     def _read(self, observation: dict[str, Any]) -> np.ndarray:
         self.seen = observation
