@@ -252,11 +252,11 @@ def told(entry: BaseEntry, state: RunState) -> list[str]:
 
 
 def progress_line(state: RunState, now: float) -> str:
-    """Progress in one line: trainings, env steps, time and waits; empty before anything began."""
+    """Progress in one line: trainings, env steps, time and waits."""
     under_way = state.under_way
     waits = awaited(under_way, now)
     if state.started is None:
-        return waits
+        return waits or "the environment is being opened and measured"
     rate, left = under_way.steps_per_second, seconds_left(state, now)
     running, queued = len(under_way.running), len(under_way.queued)
     idle = phase(state) if all_trained(state) else "nothing is training"

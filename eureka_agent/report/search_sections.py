@@ -244,11 +244,14 @@ def model_cost(report: RunReport) -> str:
 def reproduction_blocks(report: RunReport) -> list[Block]:
     """Command, versions, and the settings that differ from the task's defaults."""
     versions = ", ".join(f"{name} {version}" for name, version in report.versions.items())
+    facts = report.description.command
+    commands = ", ".join(f"{name} {it}" for name, it in facts.versions.items()) if facts else ""
     devices = f", trained on {', then '.join(report.devices)}" if report.devices else ""
     sentences = [
         f"Commit {report.git_commit}" if report.git_commit else "",
         f"Started {report.started}",
         versions,
+        f"Command with {commands}" if commands else "",
         f"Designer {report.designer}, wall {report.wall}{devices}",
         f"Environment fingerprint {report.description.fingerprint[:16]}",
     ]

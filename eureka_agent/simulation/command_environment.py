@@ -104,7 +104,7 @@ class CommandTask(VecTask):
 def command_class(folder: Path, command: CommandFile, told: DescribedEvent) -> type[CommandTask]:
     """The class of a described environment. Raises EnvironmentLoadError for what it cannot be."""
     own = [each for each in told.variables if each.name not in ALWAYS_THERE]
-    causes = tuple(told.ends) or ("terminated",)
+    causes = tuple(told.ends)
     unknown = [each for each in told.success_ends if each not in causes]
     if unknown:
         raise EnvironmentLoadError(

@@ -43,6 +43,7 @@ def test_a_command_describes_its_variables_and_its_task(tmp_path: Path) -> None:
     own = ["position", "velocity", "to_target", "distance"]
     assert [each.name for each in told.variables] == ["actions", "terminated", *own]
     assert (told.control_dt, told.max_episode_length, told.env_steps) == (0.1, 50, 2000)
+    assert told.termination_causes == (), "it told no early ends"
     assert told.fitness_variables == ("distance",)
     assert told.command is not None
     assert told.command.slots == 2

@@ -83,9 +83,11 @@ class CommandChecks:
             if not each.doc:
                 yield Remark("words for every variable", f"{each.name!r} has no doc", _WORDS_HINT)
         values = recorded_transitions(episodes, subject.cls.all_variables())
+        # a term may pay for what random actions never come to
+        natives = {each.name for each in event.native_terms}
         for each in event.variables:
             rows = values[each.name].reshape(len(values[each.name]), -1)
-            if bool((rows == rows[0]).all()):
+            if each.name not in natives and bool((rows == rows[0]).all()):
                 actual = f"{each.name!r} is the same in {len(rows)} steps"
                 yield Remark("values that vary", actual, "leave it out, or tell it as a constant")
         versions = ", ".join(f"{name} {version}" for name, version in event.versions.items())
