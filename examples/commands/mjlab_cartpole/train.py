@@ -1,5 +1,5 @@
-"""A task of mjlab, trained by rsl_rl; `options: {task: …}` in command.yaml names it. The environment
-of `interpreter` there needs
+"""Any task of mjlab, trained by rsl_rl: `options: {task: …}` in command.yaml names it. The Python
+environment of `interpreter` there needs
 
     pip install mjlab ./adapters
 
