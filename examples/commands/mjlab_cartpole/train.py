@@ -1,6 +1,9 @@
-"""Any task of mjlab that `options: {task: …}` in command.yaml names, trained by rsl_rl.
+"""Any task of mjlab, trained by rsl_rl: `options: {task: …}` in command.yaml names it. The Python
+environment of `interpreter` there needs
 
-pip install torch mjlab, then the folder `adapters` of eureka-agent's repository."""
+    pip install mjlab ./adapters
+
+where `adapters` is the folder of eureka-agent's repository."""
 
 from eureka_adapter.mjlab import main
 
