@@ -53,8 +53,10 @@ def test_the_program_for_rsl_rl_runs(folder: MakeFolder, monkeypatch: pytest.Mon
     assert described(made, BLOCKS[1], monkeypatch)["ends"] == {"fell": "the torso is low"}
 
 
-def test_the_loop_is_that_of_the_example() -> None:
-    example = (ROOT / "examples" / "commands" / "cleanrl_sled" / "train.py").read_text()
-    assert len(BLOCKS) == 4
-    assert all(block in example for block in BLOCKS[2:])
-    assert f"| {len(example.splitlines())} with PPO and simulator |" in PAGE
+def test_programs_are_those_of_the_examples() -> None:
+    commands = ROOT / "examples" / "commands"
+    sled = (commands / "cleanrl_sled" / "train.py").read_text()
+    assert len(BLOCKS) == 6
+    assert BLOCKS[2] in (commands / "mjlab_cartpole" / "train.py").read_text()
+    assert all(block in sled for block in BLOCKS[4:])
+    assert f"| {len(sled.splitlines())} with PPO and simulator |" in PAGE
