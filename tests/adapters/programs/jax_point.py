@@ -75,6 +75,9 @@ def train_by_brax_alone(folder: Path) -> None:
     job = json.loads((folder / "job.json").read_text())
     seed = episode_seed("algorithm", job["trainings"][0]["seed"], 0)
     own = {"num_envs": job["num_envs"], "seed": seed, "run_evals": False}
+    own["num_evals"] = 1 + job["env_steps"] // 160  # as many draws of keys
+    # brax 0.14.2 calls what jax 0.10 has no more
+    jax.device_put_replicated = lambda tree, _: jax.tree.map(lambda x: jnp.stack([x]), tree)
     params = ppo.train(Points(False), job["env_steps"], **SETTINGS, **own)[1]
     brax_envs._save(params[:2], folder / "alone.npz")
 
