@@ -50,7 +50,7 @@ def managed(job: Job, env: Any, found: Found) -> tuple[dict[str, Any], dict[str,
     saved = [load_state(job.folder / it["state"]) for it in trainings if it["state"]]
     if saved:  # what changes in the course of a training goes on
         steps = max(it["env_steps"] for it in saved)
-        env.common_step_counter = steps * len(trainings) // job.num_envs
+        getattr(env, "unwrapped", env).common_step_counter = steps * len(trainings) // job.num_envs
 
     def read() -> dict[str, Tensor]:
         # 0 where physics broke, as in the environment's own terms; a copy of what is overwritten
