@@ -7,6 +7,7 @@ where `adapters` is the folder of eureka-agent's repository."""
 
 from eureka_adapter import Variable
 from eureka_adapter.brax_envs import main
+from jax import numpy as jnp
 from mujoco_playground import registry, wrapper
 from mujoco_playground.config import dm_control_suite_params
 
@@ -35,9 +36,10 @@ if __name__ == "__main__":
     main(
         lambda job: registry.load(job.options["task"], config_overrides=TASK),
         VARIABLES,
+        # from qpos: xmat and other derived fields are those of the substep before
         lambda state: {
-            "upright": state.data.xmat[..., 2, 2, 2],
-            "sine": state.data.xmat[..., 2, 0, 2],
+            "upright": jnp.cos(state.data.qpos[..., 0]),
+            "sine": jnp.sin(state.data.qpos[..., 0]),
             "angular_velocity": state.data.qvel[..., 0],
         },
         SETTINGS,
