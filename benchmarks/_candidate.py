@@ -21,6 +21,7 @@ from typing import Any  # noqa: E402
 import gymnasium  # noqa: E402
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
+from _vec_env import OneForAll  # noqa: E402
 from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
 from numpy.typing import NDArray  # noqa: E402
 from stable_baselines3 import PPO  # noqa: E402
@@ -29,7 +30,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize  
 GYMNASIUM = {"hopper": "Hopper-v5", "ant": "Ant-v5"}
 
 
-class FromGymnasium(VecEnv):
+class FromGymnasium(OneForAll):
     """A Gymnasium `SyncVectorEnv` as Stable-Baselines3's PPO wants it."""
 
     def __init__(self, environments: SyncVectorEnv) -> None:
@@ -60,20 +61,6 @@ class FromGymnasium(VecEnv):
 
     def close(self) -> None:
         self._environments.close()
-
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [None] * self.num_envs
-
-    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        return [False] * self.num_envs
-
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        raise NotImplementedError
-
-    def env_method(
-        self, method_name: str, *arguments: Any, indices: Any = None, **keywords: Any
-    ) -> list[Any]:
-        raise NotImplementedError
 
 
 def maker(kind: str, robot: str) -> Callable[[], gymnasium.Env[Any, Any]]:

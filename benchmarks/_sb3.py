@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 from _rewarded import RewardedEnvironment
+from _vec_env import OneForAll
 from gymnasium.spaces import Box, MultiDiscrete
 from numpy.typing import NDArray
 from stable_baselines3 import PPO
-from stable_baselines3.common.vec_env import VecEnv, VecNormalize
+from stable_baselines3.common.vec_env import VecNormalize
 from torch import nn
 
 from eureka_agent.settings import TrainingSettings
@@ -18,7 +19,7 @@ from eureka_agent.settings import TrainingSettings
 _ACTIVATIONS = {"elu": nn.ELU, "tanh": nn.Tanh}
 
 
-class RewardedVecEnv(VecEnv):
+class RewardedVecEnv(OneForAll):
     """A `RewardedEnvironment` with what the library's PPO needs, on the CPU."""
 
     def __init__(self, rewarded: RewardedEnvironment) -> None:
@@ -50,20 +51,6 @@ class RewardedVecEnv(VecEnv):
 
     def close(self) -> None:
         self._rewarded.environment.close()
-
-    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        return [None] * self.num_envs
-
-    def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        return [False] * self.num_envs
-
-    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
-        raise NotImplementedError
-
-    def env_method(
-        self, method_name: str, *arguments: Any, indices: Any = None, **keywords: Any
-    ) -> list[Any]:
-        raise NotImplementedError
 
 
 def made(

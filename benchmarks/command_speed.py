@@ -20,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,10 +135,9 @@ def measure(environment: Path, scratch: Path, samples: int, env_steps: int) -> d
         job_folder(scratch / str(number), environment, *reward, env_steps)
         for number, reward in enumerate(rewards)
     ]
-    start: Callable[[Path], str] = lambda folder: run(["train.py"], environment, folder)  # noqa: E731
     began = time.perf_counter()
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        list(pool.map(start, jobs))
+        list(pool.map(partial(run, ["train.py"], environment), jobs))
     looped = time.perf_counter() - began
     again = job_folder(scratch / "again", environment, *rewards[0], env_steps)
     part = float(run(["-c", PROTOCOL], environment, again).splitlines()[-1])

@@ -187,14 +187,13 @@ class WorkerClient:
             limits = replace(limits, readable=(*limits.readable, *source_folders(own)))
             if is_command(own):
                 limits = _with_command(limits, read_command(own), own)
-        if limits.image and wall.name != "docker":
-            shutil.rmtree(folder, ignore_errors=True)
-            raise errors.WallError(
-                f"command.yaml names the image {limits.image!r}, which the sandbox {wall.name!r}"
-                " cannot start",
-                "use --sandbox docker, or name an interpreter of this machine",
-            )
         try:
+            if limits.image and wall.name != "docker":
+                raise errors.WallError(
+                    f"command.yaml names the image {limits.image!r}, which the sandbox"
+                    f" {wall.name!r} cannot start",
+                    "use --sandbox docker, or name an interpreter of this machine",
+                )
             handle = await wall.start(folder / _WALL_FOLDER, limits)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
