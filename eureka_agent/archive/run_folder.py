@@ -49,6 +49,8 @@ SETTINGS_FILE = "settings.yaml"
 ENVIRONMENT_FILE = "environment.json"
 CHANGES_FILE = "changes.diff"
 """Uncommitted changes of the code that ran."""
+DRAFT_FOLDER = ".new"
+"""Folder of an archive that is not yet complete."""
 
 
 def runs_folder() -> Path:
@@ -136,25 +138,28 @@ class Run:
             signer = user_signer(make=False)
         except NoSecretError:
             return False
-        if not hmac.compare_digest(self._signature(signer, run_id).encode(), signature.encode()):
+        expected = self._signature(signer, run_id, _read_settings(self.folder)).encode()
+        if not any(hmac.compare_digest(expected, each.encode()) for each in signature.split()):
             return False
         return not attempts or self.archive.sealed(partial(signer.attempt, run_id))
 
-    def sign(self) -> str:
-        """Sign the run and all new entries. Returns the reason why that is impossible, or ""."""
+    def sign(self, coming: SearchSettings | None = None) -> str:
+        """Sign the run and all new entries. `coming`: settings about to be written, with which the
+        run is this user's, too. Returns the reason why that is impossible, or ""."""
         try:
             signer = user_signer(make=True)
         except NoSecretError as error:
             return f"{error.message}; {error.hint}"
         run_id, _ = self.archive.signature or (secrets.token_hex(16), "")
         self.archive.seal_all(partial(signer.attempt, run_id))
-        self.archive.set_signature(run_id, self._signature(signer, run_id))
+        signed = (_read_settings(self.folder), coming)
+        signatures = (self._signature(signer, run_id, each) for each in signed if each is not None)
+        self.archive.set_signature(run_id, " ".join(signatures))
         return ""
 
-    def _signature(self, signer: Signer, run_id: str) -> str:
+    def _signature(self, signer: Signer, run_id: str, settings: SearchSettings) -> str:
         environment = read_plain(self.folder / ENVIRONMENT_FILE)
-        began = self.archive.facts.began
-        return signer.run(run_id, _read_settings(self.folder), environment, began)
+        return signer.run(run_id, settings, environment, self.archive.facts.began)
 
 
 def create_run(
@@ -170,8 +175,8 @@ def create_run(
 
     `began`: the journal's first entry, to which command, settings and versions are added;
     `seconds`: wall time that the run has taken already; `folder`: one to make in place of
-    `<time>_<env>_<task>`. The archive comes last, so a folder with one is a complete run. Raises
-    RunFolderError where it cannot be made.
+    `<time>_<env>_<task>`. The archive comes last, signed, so a folder with one is a complete run of
+    this user however its process ends. Raises RunFolderError where it cannot be made.
     """
     parent = folder.parent if folder is not None else parent or runs_folder()
     environment = re.sub(r"[^A-Za-z0-9.-]+", "-", Path(description.environment).name).strip("-")
@@ -212,19 +217,23 @@ def _fill_run(
     write_text(folder / SETTINGS_FILE, yaml.safe_dump(dumped, sort_keys=False, allow_unicode=True))
     if changes:
         write_text(folder / CHANGES_FILE, changes)
-    archive = Archive(folder)
-    archive.clock = lambda: seconds
-    archive.append(
-        began.model_copy(
-            update={
-                "command": tuple(command),
-                "settings": dumped,
-                "versions": versions(),
-                "git_commit": commit + ("+changes" if changes else "") if commit else None,
-            }
-        )
+    draft = folder / DRAFT_FOLDER
+    draft.mkdir()
+    first = began.model_copy(
+        update={
+            "command": tuple(command),
+            "settings": dumped,
+            "versions": versions(),
+            "git_commit": commit + ("+changes" if changes else "") if commit else None,
+        }
     )
-    run = Run(folder, settings, description, archive)
+    with closing(Archive(draft)) as archive:
+        archive.clock = lambda: seconds
+        archive.append(first)
+        Run(folder, settings, description, archive).sign()
+    os.replace(draft / FILE_NAME, folder / FILE_NAME)
+    draft.rmdir()
+    run = Run(folder, settings, description, Archive(folder))
     run.why_unsigned = run.sign()
     return run
 

@@ -75,5 +75,6 @@ def record_changes(run: Run) -> list[str]:
         history = run.archive.state.changes
         header = "".join(f"# {time}: {change.text}\n" for time, change in history)
         text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
+        run.sign(coming=parse_settings(SearchSettings, settings, THE_FLAGS))
         write_text(run.folder / SETTINGS_FILE, header + text)
     return [change.text for change in changes]

@@ -1,19 +1,25 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from eureka_agent.archive.database import Archive
 from eureka_agent.archive.files import locked, write_file, write_text
 from eureka_agent.archive.run_folder import create_run, find_run, open_run
 from eureka_agent.errors import RunFolderError
 from eureka_agent.records import RunStatus, TaskDescription
+from eureka_agent.search.resumption import record_changes, with_changes
 from eureka_agent.settings import SearchSettings
 
 
@@ -43,6 +49,69 @@ def test_a_folder_without_a_part_is_not_a_run(
     (folder / missing).unlink()
     with pytest.raises(RunFolderError, match=f"is not a run: it has no {missing}"):
         open_run(folder)
+
+
+def test_a_run_whose_process_is_killed_at_any_write_is_this_user_s_or_none(
+    tmp_path: Path, description: TaskDescription
+) -> None:
+    """Otherwise a batch would wait for a person to say that its own run may go on."""
+
+    def make(folder: Path) -> None:
+        create_run(SearchSettings(env="cart"), description, [], folder=folder)
+
+    folders = [tmp_path / str(number) for number in range(20)]
+    ends = [killed_at_write(number, make, folder) for number, folder in enumerate(folders)]
+    assert True in ends[3:], ends  # it came to its end in more than three writes
+    for folder, ended in zip(folders, ends, strict=True):
+        assert (folder / "archive.sqlite").exists() or not ended
+        if (folder / "archive.sqlite").exists():
+            assert open_run(folder).is_own(attempts=True), folder
+
+
+def test_a_run_whose_settings_were_being_changed_stays_this_user_s(
+    tmp_path: Path, description: TaskDescription
+) -> None:
+    made = create_run(SearchSettings(env="cart"), description, [], parent=tmp_path).folder
+
+    def change(folder: Path) -> None:
+        run = open_run(folder)
+        run.settings = with_changes(run, {"base_url": "http://127.0.0.1:9/v1"})
+        record_changes(run)
+        run.sign()
+
+    folders = [tmp_path / str(number) for number in range(10)]
+    ends = []
+    for number, folder in enumerate(folders):
+        shutil.copytree(made, folder)
+        ends.append(killed_at_write(number, change, folder))
+        assert open_run(folder).is_own(), folder
+    assert True in ends[3:], ends
+    settings = [open_run(folder).settings.base_url for folder in folders]
+    assert {None, "http://127.0.0.1:9/v1"} == set(settings)
+
+
+def killed_at_write(number: int, action: Callable[[Path], object], folder: Path) -> bool:
+    """True where an action came to its end in a process that dies before this write of its
+    archive."""
+    child = os.fork()
+    if child == 0:
+        left = iter(range(number))
+        write = Archive._write
+
+        def dying(archive: Archive, *statements: Any) -> None:
+            if next(left, None) is None:
+                os._exit(9)
+            write(archive, *statements)
+
+        Archive._write = dying  # type: ignore[method-assign]
+        try:
+            action(folder)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, 9)
+    return status == 0
 
 
 def test_runs_are_found_by_path_name_beginning_and_latest(runs: Path) -> None:

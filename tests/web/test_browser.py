@@ -11,7 +11,7 @@ import pytest
 from browsers import watched
 from page_runs import HOSTILE, add_trained, finish, new_run
 from page_server import PageServer, serving
-from playwright.sync_api import Browser, BrowserContext, Page, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect
 
 from eureka_agent.archive.files import locked
 
@@ -133,6 +133,23 @@ def test_ticked_attempts_are_compared_and_their_videos_play_in_step(
     assert abs(one - other) < 0.2
     page.get_by_role("button", name="Pause").click()
     assert page.evaluate("[...document.querySelectorAll('video')].every((each) => each.paused)")
+
+
+def test_a_video_that_comes_late_is_put_where_the_others_are(
+    page: Page, server: PageServer
+) -> None:
+    held: list[Route] = []
+    moved = False
+    page.route("**/videos/2-01/**", lambda each: each.continue_() if moved else held.append(each))
+    page.goto(f"{server.origin}{PLAIN}/compare?attempt=1-01&attempt=2-01")
+    expect(page.locator("[data-time]")).to_have_text("0.0 of 2.0 s")
+    page.get_by_label("position in all videos").fill("500")
+    assert held
+    moved = True
+    for route in held:
+        route.continue_()
+    late = page.locator("video[src*='2-01']")
+    page.wait_for_function("(video) => video.currentTime === 1", arg=late.element_handle())
 
 
 def test_a_run_grows_in_the_browser_and_keeps_what_the_person_opened(

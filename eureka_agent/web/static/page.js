@@ -98,7 +98,7 @@
         else place(video, at);
       }
       show();
-      if (at >= length()) stop();
+      if (length() && at >= length()) stop(); // without a length none has come yet
       else requestAnimationFrame(step);
     }
 
@@ -118,7 +118,11 @@
       videos.forEach((each) => place(each, at));
       show();
     });
-    videos.forEach((each) => each.addEventListener("loadedmetadata", show));
+    videos.forEach((each) => each.addEventListener("loadedmetadata", () => {
+      place(each, at); // it may come after the others were moved
+      if (playing) each.play().catch(() => {});
+      show();
+    }));
     player.hidden = false;
     show();
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
