@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,8 +16,6 @@ from eureka_adapter.rows import TIME_OUT, Rows, Step, Values
 
 Policy = Callable[[Any], Any]
 """Actions, without noise, for observations of all rows."""
-Episode = tuple[dict[str, Any], dict[str, Any]]
-"""Fields of an `episode` event, and the further ones of an episode that is recorded."""
 Picture = Callable[[int, int, int], None]
 """Called with number, row and step of an episode that goes on."""
 
@@ -77,9 +75,9 @@ def _played(
     seed: int,
     most_steps: float = math.inf,
     picture: Picture = lambda number, row, step: None,
-) -> list[Episode]:
-    """Episodes of these numbers. The start of each follows from its number and `seed` alone."""
-    episodes = []
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """Episodes of these numbers: fields of the event, and further ones of an episode that is
+    recorded. The start of each follows from its number and `seed` alone."""
     most = min(job.description["max_episode_length"], most_steps)
     for first in range(0, len(numbers), env.num_envs):
         batch = list(numbers[first : first + env.num_envs])
@@ -95,24 +93,20 @@ def _played(
             rows.take(step)
             observations, told = step.observations, {**rows.values, "": rows.fitness_step}
             steps.append({name: each.cpu().clone() for name, each in told.items()})
-            late = dict.fromkeys(playing if len(steps) >= most else (), TIME_OUT)
-            masks = {name: mask.nonzero().flatten().tolist() for name, mask in rows.ends.items()}
-            causes = {**late, **{row: name for name in masks for row in masks[name]}}
-            fitness = rows.fitness.tolist()
-            for row in playing & causes.keys():
-                ended[row] = (len(steps), causes[row], fitness[row])
+            done = rows.done.tolist()
+            for row in [row for row in playing if done[row] or len(steps) >= most]:
+                cause = next((name for name, mask in rows.ends.items() if mask[row]), TIME_OUT)
+                ended[row] = (len(steps), cause, float(rows.fitness[row]))
         whole = {name: torch.stack([each[name] for each in steps]) for name in steps[0]}
         for row, (length, cause, fitness) in sorted(ended.items()):
             values = {name: each[:length, row] for name, each in whole.items()}
             begun = {name: each[row] for name, each in start.items()}
             told = {"number": batch[row], "length": length, "ended_by": cause, "fitness": fitness}
-            recorded = {"start": begun, "fitness_steps": values.pop(""), "values": values}
-            episodes.append((told, recorded))
-    return episodes
+            yield told, {"start": begun, "fitness_steps": values.pop(""), "values": values}
 
 
 def _evaluate(job: Job, env: BatchedEnv, policy: Policy, entry: Mapping[str, Any]) -> None:
-    episodes = _played(job, env, policy, range(entry["episodes"]), entry["seed"])
+    episodes = list(_played(job, env, policy, range(entry["episodes"]), entry["seed"]))
     to_record = entry["record"]
     if to_record == "extremes":  # of equal ones the first
         extremes = (each(episodes, key=lambda it: it[0]["fitness"]) for each in (min, max))
@@ -136,7 +130,7 @@ def _film(job: Job, env: BatchedEnv, policy: Policy, entry: Mapping[str, Any]) -
             with (job.folder / names[number]).open("ab") as file:
                 file.write(pixels)
 
-    _played(job, env, policy, numbers, entry["seed"], job.fields["most_steps"], picture)
+    list(_played(job, env, policy, numbers, entry["seed"], job.fields["most_steps"], picture))
     for number, name in names.items():
         job.event("filmed", policy=entry["id"], number=number, pictures=name)
 

@@ -88,15 +88,9 @@ def describe(
         raise Fault("the environment has neither `dt` nor `render_fps`", "give `control_dt`")
     film = "rgb_array" in (env.metadata.get("render_modes") or ())
     more["can"] = {"film": film, **more.get("can", {})}
-    job.described(
-        variables,
-        num_observations=spaces.flatdim(env.observation_space),
-        num_actions=len(choices) or spaces.flatdim(space),
-        action_choices=choices,
-        control_dt=control_dt,
-        max_episode_length=env.max_episode_length,
-        **more,
-    )
+    more |= {"action_choices": choices, "num_actions": len(choices) or spaces.flatdim(space)}
+    more |= {"control_dt": control_dt, "max_episode_length": env.max_episode_length}
+    job.described(variables, num_observations=spaces.flatdim(env.observation_space), **more)
 
 
 class Batch:

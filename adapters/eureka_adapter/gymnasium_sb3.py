@@ -4,7 +4,6 @@ Tried with Gymnasium 1.4.0 and Stable-Baselines3 2.9.2."""
 from __future__ import annotations
 
 import itertools
-import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,9 +64,8 @@ def main(
     if job.mode == "train":
         learner.train(job.trainings[0], [lambda: first, *[make] * (job.num_envs - 1)])
         return
-    most = 1 if job.mode == "film" else job.num_envs
-    if job.mode == "evaluate":
-        most = min(most, max(each["episodes"] for each in job.fields["policies"]))
+    wanted = [each["episodes"] for each in job.fields.get("policies", ())]
+    most = 1 if job.render_mode else min(job.num_envs, max(wanted, default=job.num_envs))
     batch = Batch([first, *(make() for _ in range(most - 1))])
     play(job, batch, lambda path: learner.load_policy(path, first))
 
@@ -122,7 +120,6 @@ class _Learner(BaseCallback):
         state = load_state(training.state) if training.state else {}
         env_steps = state.get("env_steps", 0)
         seed = episode_seed("algorithm", training.seed, env_steps)
-        random.seed(seed)
         self._make(_Paid(makes, training, env_steps), seed)
         with blame("trainer"):
             if state:
@@ -162,12 +159,8 @@ class _Learner(BaseCallback):
         self._set_statistics(arrays)
         model.policy.load_state_dict({name: arrays[name] for name in model.policy.state_dict()})
         normalizer = model.get_vec_normalize_env()
-
-        def act(observations: Any) -> Any:
-            seen = normalizer.normalize_obs(observations) if normalizer else observations
-            return model.predict(seen, deterministic=True)[0]
-
-        return act
+        normalized = normalizer.normalize_obs if normalizer else lambda observations: observations
+        return lambda observations: model.predict(normalized(observations), deterministic=True)[0]
 
     def _running(self) -> dict[str, tuple[Any, str]]:
         """Running statistics of VecNormalize: object and attribute by name in a file."""

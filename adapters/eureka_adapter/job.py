@@ -18,7 +18,6 @@ from eureka_adapter import faults
 from eureka_adapter.faults import Fault
 
 if TYPE_CHECKING:
-    from eureka_adapter.rewards import SourceFunction
     from eureka_adapter.training import Training
 
 PROTOCOL = 1
@@ -55,10 +54,8 @@ class Job:
         self.folder = folder
         self.fields: dict[str, Any] = json.loads((folder / "job.json").read_text("utf-8"))
         if self.fields.get("protocol") != PROTOCOL:
-            raise Fault(
-                f"job.json has protocol {self.fields.get('protocol')!r}, expected {PROTOCOL}",
-                "install the eureka-adapter that belongs to this eureka-agent",
-            )
+            message = f"job.json has protocol {self.fields.get('protocol')!r}, expected {PROTOCOL}"
+            raise Fault(message, "install the eureka-adapter that belongs to this eureka-agent")
         self.mode: str = self.fields["mode"]
         self.task: str = self.fields["task"]
         self.options: dict[str, Any] = self.fields["options"]
@@ -103,14 +100,13 @@ class Job:
         allowed = {*_NEEDED, *_DEFAULTS, "native_terms"}
         if wrong := (fields.keys() - allowed) | (_NEEDED - fields.keys()):
             raise Fault(f"{sorted(wrong)} are unknown or missing, expected {sorted(allowed)}")
-        listed = [asdict(each).items() for each in variables]
-        plain = [{key: value for key, value in each if value is not None} for each in listed]
+        plain = [{k: v for k, v in asdict(it).items() if v is not None} for it in variables]
         can, versions = {**_DEFAULTS["can"], **fields.get("can", {})}, {}
         for package in fields.get("versions", ()):
             with contextlib.suppress(importlib.metadata.PackageNotFoundError):
                 versions[package] = importlib.metadata.version(package)
-        own = {**fields, "versions": versions, "can": can}
-        self.description = {"variables": plain, **_DEFAULTS, **own}
+        fields.update(versions=versions, can=can)
+        self.description = {"variables": plain, **_DEFAULTS, **fields}
         if self.mode == "describe":
             self.event("described", **self.description)
 
@@ -126,14 +122,6 @@ class Job:
         from eureka_adapter.training import Training
 
         return [Training(self, entry) for entry in self.fields["trainings"]]
-
-    @cached_property
-    def fitness(self) -> SourceFunction:
-        """`compute_fitness` of the task."""
-        from eureka_adapter.rewards import SourceFunction
-
-        path = self.folder / self.fields["fitness"]["file"]
-        return SourceFunction(path, "compute_fitness", self, Fault)
 
 
 def episode_seed(*parts: object) -> int:

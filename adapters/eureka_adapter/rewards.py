@@ -61,21 +61,19 @@ class SourceFunction:
 
     def _load(self) -> Callable[..., Any]:
         """Run the top level, without decorators such as `@torch.jit.script`."""
-        source = self.path.read_text("utf-8")
-        tree = ast.parse(source, str(self.path))  # noqa: TID251  (no threads here)
+        path = str(self.path)
+        tree = ast.parse(self.path.read_text("utf-8"), path)  # noqa: TID251  (no threads here)
         for node in [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]:
             node.decorator_list = []
             if node.name == self.name:
                 returns = [each.lineno for each in ast.walk(node) if isinstance(each, ast.Return)]
                 self.line = max(returns, default=node.lineno)
         given = {name: getattr(builtins, name) for name in _BUILTINS}
-        namespace: dict[str, Any] = {"__builtins__": {**given, "__import__": self._import}}
-        given = {name: getattr(typing, name) for name in ("Any", "Dict", "List", "Tuple")}
-        namespace |= {**self._helpers(), **given, "__name__": self.path.stem}
-        namespace.update(torch=torch, math=math, Tensor=Tensor)
+        namespace = {**self._helpers(), "__builtins__": {**given, "__import__": self._import}}
+        namespace |= {name: getattr(typing, name) for name in ("Any", "Dict", "List", "Tuple")}
+        namespace |= {"__name__": self.path.stem, "torch": torch, "math": math, "Tensor": Tensor}
         # without annotations, whose names need not be there
-        flags = future.annotations.compiler_flag
-        exec(compile(tree, str(self.path), "exec", flags, True), namespace)
+        exec(compile(tree, path, "exec", future.annotations.compiler_flag, True), namespace)
         if self.name not in namespace:
             raise self._fault(f"{self.path.name} has no function {self.name!r}, expected it there")
         return namespace[self.name]
@@ -87,9 +85,7 @@ class SourceFunction:
             exec(compile(path.read_text("utf-8"), str(path), "exec"), namespace)
         return {name: each for name, each in namespace.items() if not name.startswith("__")}
 
-    def _import(
-        self, name: str, _: Any = None, __: Any = None, names: Any = (), level: int = 0
-    ) -> Any:
+    def _import(self, name: str, _: Any, __: Any, names: Any, level: int) -> Any:
         """Import a module that rewards may use, or the helper functions beside them."""
         if name == "reward_helpers" or name.rpartition(".")[2] in _HELPER_MODULES:
             return SimpleNamespace(**self._helpers())
@@ -127,11 +123,9 @@ class SourceFunction:
             value = torch.as_tensor(value).expand(len(like))
         found = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
         if found != (len(like),) or value.is_complex():
-            raise self._fault(
-                f"{what} is {found}, expected a real tensor of shape ({len(like)},)",
-                "the first dimension is the batch: reduce the others with dim=-1",
-                self.line,
-            )
+            message = f"{what} is {found}, expected a real tensor of shape ({len(like)},)"
+            hint = "the first dimension is the batch: reduce the others with dim=-1"
+            raise self._fault(message, hint, self.line)
         return value.to(device=like.device, dtype=torch.float32)
 
 
@@ -155,8 +149,7 @@ class Reward(SourceFunction):
         rows, names = [self.series("the total", total, like)], list(terms)
         for name, term in terms.items():
             rows.append(self.series(f"the term {name!r}", term, like, spread=True))
-        if self.terms is None:
-            self.terms = tuple(names)
+        self.terms = tuple(names) if self.terms is None else self.terms
         are_strings = all(isinstance(name, str) for name in names)
         if not are_strings or names != list(self.terms) or len(names) > MOST_TERMS:
             message = f"the terms are {names}, expected {list(self.terms)} as in the first call"

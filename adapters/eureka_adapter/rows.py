@@ -10,7 +10,7 @@ from torch import Tensor
 
 from eureka_adapter.faults import Fault
 from eureka_adapter.job import Job
-from eureka_adapter.rewards import PREVIOUS
+from eureka_adapter.rewards import PREVIOUS, SourceFunction
 
 Values = Mapping[str, Any]
 """Tensors or arrays by variable, of shape (num_envs, *shape of the variable)."""
@@ -48,7 +48,9 @@ class Rows:
     def __init__(self, job: Job, start: Values | None, arguments: tuple[str, ...] = ()) -> None:
         """All rows were just reset. `start`: values of the start states, if the simulator tells
         them. `arguments`: of the reward."""
-        self._job, named = job, {*arguments, *job.fitness.arguments}
+        path = job.folder / job.fields["fitness"]["file"]
+        self._job, self._fitness = job, SourceFunction(path, "compute_fitness", job, Fault)
+        named = {*arguments, *self._fitness.arguments}
         self._remembered = [name for name in job.names if PREVIOUS + name in named]
         self.done, self.length, self.fitness = map(torch.tensor, (True, 0, 0.0))
         self._remember({}, start)
@@ -64,8 +66,9 @@ class Rows:
         now = {name: torch.as_tensor(each).to(device).float() for name, each in now.items()}
         self._check_shapes(now, len(ended))
         previous = {PREVIOUS + n: self._previous(n, now[n], begun) for n in self._remembered}
-        self.values, given, fitness = now, {**now, **previous}, self._job.fitness
-        self.fitness_step = fitness.series("the fitness", fitness(given), failed).double()
+        self.values, given = now, {**now, **previous}
+        fitness = self._fitness.series("the fitness", self._fitness(given), failed)
+        self.fitness_step = fitness.double()
         self.length = self.length * ~begun + torch.ones_like(ended)
         reduction = _REDUCTIONS[self._job.fields["fitness"]["reduction"]]
         self.fitness = reduction(self.fitness * ~begun, self.fitness_step, self.length)
@@ -75,19 +78,17 @@ class Rows:
     def _remember(self, now: Mapping[str, Tensor], start: Values | None) -> None:
         """Keep what the next step's previous values are: copies, since the simulator may write its
         next state into the same memory."""
-        names, told = self._remembered, {} if start is None else start
-        self._last = {name: now[name].clone() for name in names if name in now}
-        self._start = {name: torch.as_tensor(told[name]).clone() for name in names if name in told}
-        self._is_told = start is not None
+        told = {} if start is None else {"actions": 0.0, "terminated": 0.0, **start}
+        self._last, self._start = (
+            {name: torch.as_tensor(of[name]).clone() for name in self._remembered if name in of}
+            for of in (now, told)
+        )
 
     def _previous(self, name: str, now: Tensor, begun: Tensor) -> Tensor:
         """Value of the step before, or in rows that have just begun that of the start state, which
         has no action. What the simulator does not tell of it is the same as now."""
-        first = self._start.get(name, now).to(now)
-        if self._is_told and name in ("actions", "terminated") and name not in self._start:
-            first = torch.zeros_like(now)
         mask = begun.reshape(-1, *[1] * (now.dim() - 1))
-        return torch.where(mask, first, self._last.get(name, now))
+        return torch.where(mask, self._start.get(name, now).to(now), self._last.get(name, now))
 
     def _sort_ends(self, causes: Values, ended: Tensor) -> Tensor:
         """Set `ends`; returns the rows that failed."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,12 +58,14 @@ class RslEnv:
         """See `BatchedEnv`."""
         with blame("environment"):
             applied = actions.to(self.env.device).clamp(-self.clip_actions, self.clip_actions)
-            observations, rewards, dones, extras = self.env.step(applied)
-            check_nan(observations, rewards, dones)
+            seen, rewards, dones, extras = self.env.step(applied)
+            check_nan(seen, rewards, dones)
             late = extras.get("time_outs", torch.zeros_like(dones)).bool()
             causes, start = (read and read(self.env) for read in (self.causes, self.start))
-            ends = dones.bool() & ~late, dones.bool() & late
-            return Step(self.values(self.env), applied, *ends, causes, start, observations)
+            # the learner's device, which need not be the simulator's
+            ends = [each.to(actions.device) for each in (dones.bool() & ~late, dones.bool() & late)]
+            seen = seen.to(actions.device)
+            return Step(self.values(self.env), applied, *ends, causes, start, seen)
 
     def render(self, row: int) -> Any:
         """See `BatchedEnv`."""
@@ -89,15 +91,10 @@ def main(
     env = make_env(job)
     groups = (configuration.get("obs_groups") or {}).get("actor", ["policy"])
     can = {"film": env.picture is not None, "rewards": rewards, **description.pop("can", {})}
-    job.described(
-        variables,
-        num_observations=sum(env.env.get_observations()[name].shape[-1] for name in groups),
-        num_actions=env.env.num_actions,
-        control_dt=control_dt,
-        max_episode_length=int(torch.as_tensor(env.env.max_episode_length).max()),
-        can=can,
-        **{"versions": ("rsl-rl-lib", "torch"), **description},
-    )
+    told = {"can": can, "control_dt": control_dt, "num_actions": env.env.num_actions}
+    told["num_observations"] = sum(env.env.get_observations()[it].shape[-1] for it in groups)
+    told["max_episode_length"] = int(torch.as_tensor(env.env.max_episode_length).max())
+    job.described(variables, **{"versions": ("rsl-rl-lib", "torch"), **told, **description})
 
     def load_policy(path: Path) -> Callable[[Any], Tensor]:
         actor = _runner(env.env, configuration, job.device).get_inference_policy(job.device)
@@ -111,7 +108,7 @@ def main(
     _train(job, env, members, configuration["num_steps_per_env"], random_first_lengths)
 
 
-class _Member(VecEnv):
+class _Member:
     """A training with its algorithm and its rows, which are the environment of the algorithm."""
 
     def __init__(
@@ -137,21 +134,21 @@ class _Member(VecEnv):
     def get_observations(self) -> Any:
         return self._env.get_observations()[self.rows]
 
-    def step(self, actions: Tensor) -> Any:
-        raise NotImplementedError("members step together")
-
     def own(self, values: Any) -> Any:
         """The part of its rows."""
         if isinstance(values, Mapping):
             return {name: each[self.rows] for name, each in values.items()}
         return None if values is None else values[self.rows]
 
-    def take(self, step: Step, observations: Any) -> None:
-        """Give the algorithm the reward of a step of all rows. Raises RewardFault."""
-        own, device = Step(*map(self.own, step)), self.training.job.device
-        reward, late = self.training.step(own).to(device), own.truncated.to(device)
-        done = own.terminated.to(device) | late
-        self.algorithm.process_env_step(self.own(observations), reward, done, {"time_outs": late})
+    def begin(self, start: Mapping[str, Tensor]) -> None:
+        self.training.begin(self.own(start), self.env_steps)
+
+    def take(self, step: Step) -> None:
+        """Give the algorithm the reward of a step of all rows."""
+        own = Step(*map(self.own, step))
+        reward, done = self.training.step(own), own.terminated | own.truncated
+        paid = (reward, done, {"time_outs": own.truncated})
+        self.algorithm.process_env_step(own.observations, *paid)
 
     def save_policy(self, path: Path) -> None:
         save_arrays(path, self.algorithm.get_policy().state_dict())
@@ -172,9 +169,7 @@ def _train(
     if random_first_lengths:
         lengths, most = env.env.episode_length_buf, job.description["max_episode_length"]
         env.env.episode_length_buf = torch.randint_like(lengths, high=most)
-    for member in list(members):
-        with _reporting(members, member):
-            member.training.begin(member.own(start), member.env_steps)
+    _each(members, _Member.begin, start)
     while members:
         with torch.inference_mode(), blame("trainer"):
             for _ in range(horizon):
@@ -182,10 +177,8 @@ def _train(
                 for member in members:
                     actions[member.rows] = member.algorithm.act(member.own(observations))
                 step = env.step(actions)
-                observations = step.observations.to(job.device)
-                for member in list(members):
-                    with _reporting(members, member):
-                        member.take(step, observations)
+                observations = step.observations
+                _each(members, _Member.take, step)
             for member in members:
                 member.algorithm.compute_returns(member.own(observations))
         for member in list(members):
@@ -197,17 +190,17 @@ def _train(
                 members.remove(member)
 
 
-@contextlib.contextmanager
-def _reporting(members: list[_Member], member: _Member) -> Iterator[None]:
-    """A fault of its reward ends a member alone."""
-    try:
-        yield
-    except RewardFault as fault:
-        member.training.job.report(fault)
-        members.remove(member)
+def _each(members: list[_Member], call: Callable[[_Member, Any], None], given: Any) -> None:
+    """Call all members. A fault of its reward ends one alone."""
+    for member in list(members):
+        try:
+            call(member, given)
+        except RewardFault as fault:
+            member.training.job.report(fault)
+            members.remove(member)
 
 
-def _runner(env: VecEnv, configuration: Mapping[str, Any], device: str) -> OnPolicyRunner:
+def _runner(env: Any, configuration: Mapping[str, Any], device: str) -> OnPolicyRunner:
     """Runner with new networks; it would print them."""
     with contextlib.redirect_stdout(io.StringIO()), blame("trainer"):
         return OnPolicyRunner(env, copy.deepcopy(dict(configuration)), None, device)

@@ -18,6 +18,7 @@ from eureka_adapter.rewards import Reward
 from eureka_adapter.rows import REST, Rows, Step, Values
 
 Save = Callable[[Path], None]
+LOOK_EVERY_S = 0.05
 
 
 class Training:
@@ -43,7 +44,7 @@ class Training:
         self._policies: list[dict[str, Any]] = []
         self._states: list[str] = []
         self._sums: tuple[Tensor, ...] = ()
-        self._asked = 0
+        self._is_cancelled, self._asked, self._seen, self._look_at = False, 0, 0, 0.0
 
     @property
     def over(self) -> bool:
@@ -53,7 +54,8 @@ class Training:
     @property
     def cancelled(self) -> bool:
         """True if no answer is wanted any more."""
-        return (self.job.folder / "requests" / f"cancel-{self.id}").exists()
+        self._look()
+        return self._is_cancelled
 
     def begin(self, start: Values | None = None, env_steps: int = 0) -> None:
         """Load the reward; all environments were just reset. `start`: values of the start states.
@@ -96,11 +98,18 @@ class Training:
 
     def wants_save(self) -> bool:
         """True when a state is due: the period has passed, or `save` was asked anew."""
-        asked = self._asked
-        with contextlib.suppress(OSError):
-            asked = (self.job.folder / "requests" / "save").stat().st_mtime_ns
-        is_new, self._asked = asked != self._asked, asked
+        self._look()
+        is_new, self._seen = self._asked != self._seen, self._asked
         return is_new or time.monotonic() - self._saved_at >= self.job.fields["save_every_s"]
+
+    def _look(self) -> None:
+        """Look for requests; not at each of many short steps."""
+        if time.monotonic() < self._look_at:
+            return
+        folder, self._look_at = self.job.folder / "requests", time.monotonic() + LOOK_EVERY_S
+        self._is_cancelled = (folder / f"cancel-{self.id}").exists()
+        with contextlib.suppress(OSError):
+            self._asked = (folder / "save").stat().st_mtime_ns
 
     def end(self, save_policy: Save) -> None:
         """Save the last policy. Nothing is said of a training that was cancelled."""
@@ -139,17 +148,10 @@ class Training:
             hint = f"name one of {list(self.job.description['ends'])} in `causes`"
             raise Fault(f"{ends[REST]} episodes ended early without a cause, expected one", hint)
         episodes = sum(ends.values())
-        self.job.event(
-            "curve",
-            training=self.id,
-            env_steps=self.env_steps,
-            fitness=fitness / episodes if episodes else None,
-            episode_length=length / episodes if episodes else None,
-            episodes=episodes,
-            reward=of_total[0],
-            terms=terms,
-            ends=ends,
-        )
+        fitness, length = (each / episodes if episodes else None for each in (fitness, length))
+        told = {"fitness": fitness, "episode_length": length, "episodes": episodes}
+        told |= {"reward": of_total[0], "terms": terms, "ends": ends}
+        self.job.event("curve", training=self.id, env_steps=self.env_steps, **told)
         self._sums, self._reported = (), self.env_steps
 
 

@@ -188,7 +188,10 @@ def test_a_reward_cannot_change_what_the_simulator_holds(folder: MakeFolder) -> 
     assert x.tolist() == [0.0]
 
 
-def test_rungs_saves_and_cancels_are_answered(folder: MakeFolder) -> None:
+def test_rungs_saves_and_cancels_are_answered(
+    folder: MakeFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eureka_adapter.training.LOOK_EVERY_S", 0.0)
     made = training(place := folder(FITNESS), REWARD, env_steps=6, rungs=[2, 5, 6])
     made.begin()
     request = place.path / "requests" / "save"
