@@ -72,6 +72,8 @@ class CommandFile(Record):
     """Memory of a process."""
     readable: tuple[str, ...] = ()
     """Further folders that it reads, such as models of robots and editable installs."""
+    writable: tuple[str, ...] = ()
+    """Folders that it writes to beside that of the job, behind the wall `process`."""
     variables: dict[str, str] = Field(default_factory=dict)
     """Environment variables that it needs. There are no others but a few of the system's."""
 
@@ -151,12 +153,20 @@ def readable_folders(command: CommandFile, folder: Path) -> tuple[Path, ...]:
     if not command.image:
         interpreter = program(command, folder)
         homes = {interpreter.parent.parent, interpreter.resolve().parent.parent}
-    further = [folder / os.path.expanduser(each) for each in command.readable]
-    for path in further:
-        if not path.exists():
+    return (*sorted(homes - _SYSTEM), *listed_paths(command, folder, "readable"))
+
+
+def listed_paths(
+    command: CommandFile, folder: Path, entry: Literal["readable", "writable"]
+) -> tuple[Path, ...]:
+    """Paths that an entry lists. Raises EnvironmentLoadError."""
+    paths = tuple(folder / os.path.expanduser(each) for each in getattr(command, entry))
+    for path in paths:
+        if not (path.is_dir() if entry == "writable" else path.exists()):
+            kind = "folder" if entry == "writable" else "path"
             raise EnvironmentLoadError(
-                f"{str(folder / COMMAND_FILE)!r} lists {str(path)!r} as readable, and there is no"
-                " such path",
+                f"{str(folder / COMMAND_FILE)!r} lists {str(path)!r} as {entry}, and there is no"
+                f" such {kind}",
                 "correct the path",
             )
-    return (*sorted(homes - _SYSTEM), *further)
+    return paths

@@ -191,6 +191,11 @@ def misbehave() -> None:
     """Do something wrong before the work."""
     print("the point begins to move")
     match FAULT:
+        case "writes":
+            try:
+                Path(os.environ["PLACE"], "cache").write_text("compiled")
+            except OSError as error:
+                sys.exit(repr(error))
         case "hang":
             time.sleep(3600)
         case "signal":

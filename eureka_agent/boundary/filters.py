@@ -7,14 +7,19 @@ from __future__ import annotations
 import ctypes
 import errno
 import functools
-import os
 import platform
 import struct
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from eureka_agent.boundary.system_calls import KNOWN_NAMES, Architecture, current_architecture
+from eureka_agent.boundary.system_calls import (
+    KNOWN_NAMES,
+    PR_SET_NO_NEW_PRIVS,
+    Architecture,
+    call,
+    current_architecture,
+)
 
 ALLOW = 0x7FFF0000
 KILL_PROCESS = 0x80000000
@@ -30,7 +35,6 @@ _NUMBER_OFFSET, _ARCHITECTURE_OFFSET, _ARGUMENTS_OFFSET = 0, 4, 16
 _WORD = 0xFFFFFFFF
 _LONGEST_CONDITIONAL_JUMP = 255
 INSTRUCTION_BYTES = 8
-_PR_SET_NO_NEW_PRIVS = 38
 _SET_MODE_FILTER, _GET_ACTION_AVAILABLE = 1, 2
 _ALL_THREADS = 1
 
@@ -149,12 +153,11 @@ def unavailable_reason() -> str | None:
     """None where filters work; else the reason in words. Changes nothing."""
     if sys.platform != "linux":
         return f"seccomp is a part of Linux, and this is {platform.system() or sys.platform}"
-    architecture = current_architecture()
-    if architecture is None:
+    if current_architecture() is None:
         return f"no table of system calls for {platform.machine()!r}"
     action = ctypes.c_uint32(KILL_PROCESS)
     try:
-        _call(architecture.numbers["seccomp"], _GET_ACTION_AVAILABLE, 0, ctypes.addressof(action))
+        call("seccomp", _GET_ACTION_AVAILABLE, 0, ctypes.addressof(action))
     except OSError as error:
         return f"the kernel, or what is around this process, has no seccomp: {error.strerror}"
     return None
@@ -168,8 +171,7 @@ def available() -> bool:
 def apply(program: bytes) -> None:
     """Filter every system call of this process, its threads and its children, permanently. Raises
     OSError where the kernel refuses the program, and where `available()` is false."""
-    architecture = current_architecture()
-    if architecture is None:
+    if current_architecture() is None:
         raise OSError(unavailable_reason())
     count, rest = divmod(len(program), INSTRUCTION_BYTES)
     if rest or not 0 < count <= MOST_INSTRUCTIONS:
@@ -177,22 +179,7 @@ def apply(program: bytes) -> None:
             f"{len(program)} bytes are no filter, expected 1 to {MOST_INSTRUCTIONS} instructions"
         )
     argument = _Program(count, program)
-    _call(architecture.numbers["prctl"], _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    thread = _call(
-        architecture.numbers["seccomp"], _SET_MODE_FILTER, _ALL_THREADS, ctypes.addressof(argument)
-    )
+    call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    thread = call("seccomp", _SET_MODE_FILTER, _ALL_THREADS, ctypes.addressof(argument))
     if thread:
         raise OSError(f"thread {thread} has a filter of its own, so that none can be set for all")
-
-
-def _call(number: int, *arguments: int) -> int:
-    """Make a system call by its number. Raises OSError."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.syscall.restype = ctypes.c_long
-    result = int(
-        libc.syscall(ctypes.c_long(number), *(ctypes.c_ulong(argument) for argument in arguments))
-    )
-    if result == -1:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return result

@@ -1,12 +1,15 @@
-"""Numbers of Linux's system calls by architecture."""
+"""Linux's system calls by name: their numbers by architecture, and how one is made."""
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import functools
+import os
 import sys
 from dataclasses import dataclass
-from os import uname
 
+PR_SET_NO_NEW_PRIVS = 38
 _TABLE = """
 _sysctl 156 -, accept 43 202, accept4 288 242, access 21 -, acct 163 89, add_key 248 217,
 adjtimex 159 171, afs_syscall 183 -, alarm 37 -, arch_prctl 158 -, bind 49 200, bpf 321 280,
@@ -119,4 +122,19 @@ def current_architecture() -> Architecture | None:
     """Architecture of this process; None without a table for it."""
     if sys.platform != "linux" or sys.maxsize <= 1 << 32:
         return None
-    return next((each for each in ARCHITECTURES if each.machine == uname().machine), None)
+    return next((each for each in ARCHITECTURES if each.machine == os.uname().machine), None)
+
+
+def call(name: str, *arguments: int) -> int:
+    """Make a system call. Raises OSError, also for one that this machine has not."""
+    architecture = current_architecture()
+    number = None if architecture is None else architecture.numbers.get(name)
+    if number is None:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    result = int(libc.syscall(ctypes.c_long(number), *map(ctypes.c_ulong, arguments)))
+    if result == -1:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return result

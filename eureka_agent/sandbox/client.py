@@ -23,6 +23,7 @@ from eureka_agent.boundary.events import Evaluated, Event, Fault, Opened, Prepar
 from eureka_agent.command_file import (
     CommandFile,
     is_command,
+    listed_paths,
     program,
     read_command,
     readable_folders,
@@ -137,6 +138,7 @@ def _with_command(limits: Limits, command: CommandFile, folder: Path) -> Limits:
     return replace(
         limits,
         readable=(*limits.readable, *readable_folders(command, folder)),
+        writable=listed_paths(command, folder, "writable"),
         image=command.image,
         memory_bytes=command.memory_bytes + _WORKERS_OWN_BYTES,
         processes=_MOST_PROCESSES,

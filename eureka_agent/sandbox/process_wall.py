@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from eureka_agent.boundary import filters
+from eureka_agent.boundary import filters, landlock
 from eureka_agent.errors import WallError, system_reason
 from eureka_agent.sandbox.wall import LastWords, Limits, WorkerHandle
 from eureka_agent.sandbox.worker_environment import MARK, worker_arguments, worker_environment
@@ -162,6 +162,8 @@ class ProcessWall:
         mark = secrets.token_hex(16)
         arguments = worker_arguments(str(folder), limits, str(limits.kernels))
         command = [sys.executable, *arguments, "--parent", str(os.getpid())]
+        if limits.writable is not None and landlock.version():
+            command += ["--writable", str(folder), "/dev", *map(str, limits.writable)]
         environment = worker_environment(folder, mark, limits.visible_gpu)
         try:
             process = await start_process(command, environment, folder)

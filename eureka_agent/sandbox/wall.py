@@ -31,6 +31,9 @@ class Limits:
     """Most processes and threads, behind walls that can limit them."""
     readable: tuple[Path, ...] = ()
     """Folders of the user that it reads under the same paths, such as the environment's."""
+    writable: tuple[Path, ...] | None = None
+    """Behind the wall `process`: the only folders beside its own that it writes to, where the
+    kernel can hold that. None: it is not held to any."""
     image: str = ""
     """Docker image whose files it sees in place of this machine's /usr; "" for none."""
     cores: tuple[int, ...] = ()

@@ -10,6 +10,7 @@ from typing import Any
 from eureka_agent.archive.files import locked
 from eureka_agent.archive.run_folder import Run, create_run, open_run, versions
 from eureka_agent.archive.snapshots import SnapshotStore
+from eureka_agent.boundary import landlock
 from eureka_agent.critic.contract import contract_fault
 from eureka_agent.designer.interface import GivenDesigner
 from eureka_agent.errors import EurekaError, SettingsError
@@ -203,8 +204,8 @@ def _walls_of_command(command: CommandFacts, wall: str) -> Notice:
     )
     if wall == "process":
         text += (
-            "; behind the wall `process` nothing keeps that process from your files, the network"
-            " and other processes but the critic's list of allowed names"
+            f"; behind the wall `process` nothing keeps that process from {landlock.uncovered()}"
+            " but the critic's list of allowed names"
         )
     return Notice(text=text, level="warning" if wall == "process" else "info", stays=True)
 

@@ -263,6 +263,8 @@ class CommandJob:
             raise EnvironmentFaultError(what, "correct the task's `fitness` of command.yaml")
         what = f"the command ended with exit status {status}: {last or 'it printed nothing'}{words}"
         hint = "run the script by hand on a job folder (docs/protocol.md)"
+        if "PermissionError" in words:
+            hint = "it writes to its job folder alone: list others in `writable` of command.yaml"
         if _PORT.search(words):
             hint = "take a free port (0) in the script, or train one at a time: `slots: 1`"
         raise TrainerFaultError(what, hint)

@@ -9,6 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from eureka_agent.boundary import landlock
 from eureka_agent.worker import limits
 from eureka_agent.worker.channel import DriverChannel
 
@@ -25,6 +26,7 @@ def main() -> None:
     add("--open-files", type=int, help="RLIMIT_NOFILE")
     add("--file-bytes", type=int, help="RLIMIT_FSIZE")
     add("--processes", type=int, help="RLIMIT_NPROC; only where it counts its own namespace alone")
+    add("--writable", type=Path, nargs="+", help="the kernel lets it write in these folders alone")
     add("--cores", help="CPU cores to run on, comma-separated")
     arguments = parser.parse_args()
 
@@ -38,6 +40,8 @@ def main() -> None:
     if arguments.kernels is not None:
         shutil.copytree(arguments.kernels, kernels)
     os.environ[limits.KERNELS_VARIABLE] = str(kernels)
+    if arguments.writable:
+        landlock.write_only_in(arguments.writable)
     # prints go to standard error and reads find nothing, so that neither touches the protocol
     commands, events = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -17,6 +17,7 @@ from command_folders import write_point
 from command_line import CommandLine, wait_for
 
 from eureka_agent.archive.run_folder import Run, open_run
+from eureka_agent.boundary import landlock
 from eureka_agent.journal.entries import AttemptEnded
 from eureka_agent.records import Stage
 from eureka_agent.sandbox import bubblewrap_wall
@@ -36,12 +37,28 @@ def test_a_search_trains_scores_and_films_by_the_command(tmp_path: Path) -> None
     run_command.environment["EUREKA_VIDEO"] = "on"
     told = run_command("search", "--env", "./point", *SIZE, "--no-baselines")
     assert "a reward shares a process with simulator and trainer" in told
-    assert "nothing keeps that process from your files" in told  # behind the wall `process`
+    # behind the wall `process`
+    assert f"nothing keeps that process from {landlock.uncovered()}" in told
     run = only_run(run_command)
     trained = [each for each in run.archive.attempts() if each.stage is Stage.TRAINED]
     assert len(trained) == 3
     assert (run.folder / "best" / "video.mp4").stat().st_size > 1000
     assert len(list(run.archive.trainings())) == 2
+
+
+@pytest.mark.skipif(not landlock.version(), reason="the kernel has no Landlock")
+def test_a_command_writes_elsewhere_only_where_its_file_says_so(tmp_path: Path) -> None:
+    (place := tmp_path / "installation").mkdir()
+    changes = {"variables": {"FAULT": "writes", "PLACE": str(place)}}
+    write_point(tmp_path / "kept", **changes)
+    write_point(tmp_path / "let", writable=[str(place)], **changes)
+    asked = ["--sandbox", "process", "--iterations", "1", "--samples", "1", "--finalists", "0"]
+    told = CommandLine(tmp_path)("search", "--env", "./kept", *asked, status=2)
+    assert "PermissionError" in told
+    assert "`writable` of command.yaml" in told
+    assert not list(place.iterdir())
+    CommandLine(tmp_path)("search", "--env", "./let", *asked)
+    assert [each.name for each in place.iterdir()] == ["cache"]
 
 
 @pytest.mark.skipif(
