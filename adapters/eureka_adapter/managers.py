@@ -82,6 +82,7 @@ def find(env: Any, entities: Mapping[str, Any]) -> Found:
     moving = {name: it for name, it in entities.items() if name not in fixed or it.joint_names}
     doc = "place of this environment in world frame, which the other positions contain"
     found = readable("env_origin", lambda: env.scene.env_origins, "m", doc)
+    found = found if env.scene.env_origins.any() else {}  # all share one place
     for name, entity in moving.items():
         prefix, data = f"{name}_" if len(moving) > 1 else "", entity.data
         still = "root|proj" if name in fixed else "-"

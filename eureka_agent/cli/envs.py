@@ -45,10 +45,9 @@ class NonconformingError(EurekaError):
 @click.option(
     "--time-limit",
     type=Number(float, 0.1, DAY_SECONDS),
-    default=60.0,
-    show_default=True,
     metavar="SECONDS",
-    help="Time that one check of --check may take.",
+    help="Time that one check of --check may take: 60, or 1200 for a command, whose simulator may"
+    " compile.",
 )
 @click.option(
     "--measure",
@@ -89,7 +88,7 @@ class NonconformingError(EurekaError):
 def envs(
     environment: str | None,
     check: str | None,
-    time_limit: float,
+    time_limit: float | None,
     measure: str | None,
     seeds: int,
     env_steps: int | None,
@@ -213,12 +212,16 @@ def _show(environment: str, task: str | None, output_format: str) -> None:
         console.print("", render_cards(chosen, outdated, environment), sep="\n", highlight=False)
 
 
-def _check(reference: str, task: str | None, limit_s: float, output_format: str) -> None:
+def _check(reference: str, task: str | None, limit_s: float | None, output_format: str) -> None:
+    from eureka_agent.boundary.bounds import OPENING_SECONDS
+    from eureka_agent.command_file import is_command
     from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder
-    from eureka_agent.training.conformance import check_environment
+    from eureka_agent.training.conformance import LIMIT_SECONDS, check_environment
 
+    may_compile = False
     if not reference.startswith(GYMNASIUM_PREFIX):
-        find_folder(reference)  # raises for one that does not exist
+        may_compile = is_command(find_folder(reference))  # raises for one that does not exist
+    limit_s = limit_s or (OPENING_SECONDS if may_compile else LIMIT_SECONDS)
     as_json = output_format == "json"
     with foreign_code() as out:
         progress = _progress(as_json, out)

@@ -6,10 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner
+from command_folders import write_point
 from faulty_environments import RESET, REWARD, TASK, line_of, write_lift
 
+from eureka_agent.cli.envs import envs
 from eureka_agent.resources import resource_folder
 
 PRINTS = """
@@ -124,6 +128,22 @@ def test_the_check_ends_where_a_library_does_not(tmp_path: Path) -> None:
     assert "ok      loads" in result.stdout
     line = line_of((folder / "env.py").read_text(), "sum(range")
     assert f'File "{folder / "env.py"}", line {line} in reset_idx' in result.stderr
+
+
+def test_a_command_has_time_to_compile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """mjlab's first start took more than the 60 s of other environments, on two busy cores."""
+    limits = []
+
+    def checked(reference: str, task: str | None, *, limit_s: float, **_: Any) -> list[Any]:
+        limits.append(limit_s)
+        return []
+
+    monkeypatch.setattr("eureka_agent.training.conformance.check_environment", checked)
+    folders = [write_point(tmp_path / "point"), write_lift(tmp_path / "lift")]
+    for folder in folders:
+        assert CliRunner().invoke(envs, ["--check", str(folder)]).exit_code == 0
+    CliRunner().invoke(envs, ["--check", str(folders[0]), "--time-limit", "7"])
+    assert limits == [1200.0, 60.0, 7.0]
 
 
 def shown(reference: str, *arguments: str) -> str:
