@@ -115,9 +115,11 @@ def diagnose(
     description: records.TaskDescription,
     failure: str = "",
     trajectories: Path | None = None,
+    reads: Collection[str] = (),
 ) -> records.Diagnosis:
     """Diagnose a training. `outcome`: None for one that broke off (see `failure`); `trajectories`:
-    npz of worst and best episode. Raises RunFolderError."""
+    npz of worst and best episode; `reads`: variables that the reward reads. Raises
+    RunFolderError."""
     episodes = read_trajectories(trajectories) if trajectories is not None else {}
     seen = visited(episodes, description)
     evidence = gather(outcome, points, evaluation, description, failure, seen)
@@ -126,7 +128,7 @@ def diagnose(
     fitness = evidence.score
     if fitness is None and outcome is not None:
         fitness = outcome.training_fitness
-    episode_parts = episodes_text(episodes, evaluation, description)
+    episode_parts = episodes_text(episodes, evaluation, description, reads)
     return records.Diagnosis(
         fitness=fitness,
         fitness_values=tuple(each.fitness for each in evidence.checkpoints),

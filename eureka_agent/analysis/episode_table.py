@@ -4,18 +4,24 @@ follow from another one: its magnitude, sine or cosine."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from eureka_agent.analysis.curves import number
+from eureka_agent.analysis.events import (
+    Columns,
+    Episode,
+    as_columns,
+    events_of,
+    events_text,
+    is_whole,
+    length_of,
+)
 from eureka_agent.array_files import failed
 from eureka_agent.records import TaskDescription, VariableSpec
-
-Columns = npt.NDArray[np.float64]
-"""Shape: (steps, columns)."""
 
 SAME = 0.99
 """Correlation over all episodes from which a column is redundant; clipping lowers it slightly."""
@@ -73,23 +79,22 @@ def _standard(columns: Columns) -> Columns:
     return np.divide(centred, norms, out=np.zeros_like(centred), where=norms > 0)
 
 
-Episode = Mapping[str, npt.NDArray[np.generic]]
-
 SPREAD = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 3 / 4)
 """Parts of an episode with a column besides its end: dense at first, gaps up to a quarter."""
 BEFORE_A_FAILURE_S = (0.2, 0.5, 1.0)
 """Seconds before a failure with a further column: the failure began there."""
 LEAST_GAP_S = 0.1
 """Least time between columns, unless a sixteenth of the episode is shorter."""
+MOST_CUTS = 6
+"""Most events of an episode that each have a column before them."""
 MOST_ROWS = 24
 MOST_ENTRIES = 4
 """Most entries of a vector that are shown one by one; a longer one is shown by its mean size."""
+MOST_CHOICES_SHOWN = 3
 STILL = 1e-3
 """Range of a column, relative to its magnitude, below which it is constant."""
 MOST_COMPARED = 64
 """Most columns of one variable that are compared, those that move most: a camera has thousands."""
-LARGEST = 1e100
-"""Bound on numbers, so that their squares are finite."""
 LEGEND = (
     "The columns of the tables end at their times. Rows called mean are means since the column"
     " before; |x| is the mean size of all entries."
@@ -106,6 +111,7 @@ class _Row:
 
     variable: VariableSpec
     columns: int
+    are_choices: bool = False
 
     @property
     def is_long(self) -> bool:
@@ -120,11 +126,16 @@ class _Row:
 
     @property
     def label(self) -> str:
+        if self.are_choices:
+            return f"shares of {self.variable.name} [choice]"
         name = f"|{self.variable.name}|" if self.is_long else self.variable.name
         return f"{'mean ' if self.is_mean else ''}{name} [{self.variable.unit}]"
 
     def cell(self, values: Columns, after: int, place: int) -> str:
         """Entries at a step, or their means since the step `after`."""
+        if self.are_choices:
+            shares = [_shares(each) for each in values[after + 1 : place + 1].T]
+            return shares[0] if len(shares) == 1 else f"({'; '.join(shares[:MOST_ENTRIES])})"
         shown = values[after + 1 : place + 1].mean(axis=0) if self.is_mean else values[place]
         if self.is_long:
             return number(float(np.abs(values[after + 1 : place + 1]).mean()))
@@ -133,10 +144,11 @@ class _Row:
 
 
 def trajectory_tables(
-    episodes: Mapping[str, Episode], description: TaskDescription
+    episodes: Mapping[str, Episode], description: TaskDescription, reads: Collection[str] = ()
 ) -> tuple[dict[str, str], str]:
-    """Tables of the public variables by episode, and a text on what all leave out: variables that
-    are constant, or follow from another row. `episodes`: arrays of shape (steps, …)."""
+    """Tables of the public variables by episode, cut at their events, and a text on what all leave
+    out: variables that are constant, or follow from another row. Of many rows those remain whose
+    variables the fitness or the reward `reads`, then those in which the episodes differ most."""
     lengths = {name: length_of(episode) for name, episode in episodes.items()}
     told = {name: episode for name, episode in episodes.items() if lengths[name]}
     public = [
@@ -144,31 +156,35 @@ def trajectory_tables(
         for variable in description.public_variables()
         if variable.name not in _IMPLIED
         and all(
-            _is_whole(episode.get(variable.name), lengths[name]) for name, episode in told.items()
+            is_whole(episode.get(variable.name), lengths[name]) for name, episode in told.items()
         )
         and len({episode[variable.name].shape[1:] for episode in told.values()}) == 1
     ]
     if not told or not public:
         return dict.fromkeys(episodes, "no steps"), ""
     columns = {
-        name: {each.name: _columns(episode[each.name], lengths[name]) for each in public}
+        name: {each.name: as_columns(episode[each.name], lengths[name]) for each in public}
         for name, episode in told.items()
     }
     together = {
         each.name: np.vstack([values[each.name] for values in columns.values()]) for each in public
     }
     fitness = {
-        name: _columns(episode["fitness"], lengths[name])
+        name: as_columns(episode["fitness"], lengths[name])
         for name, episode in told.items()
-        if _is_whole(episode.get("fitness"), lengths[name]) and episode["fitness"].ndim == 1
+        if is_whole(episode.get("fitness"), lengths[name]) and episode["fitness"].ndim == 1
     }
     rate = np.vstack([*fitness.values()]) if len(fitness) == len(told) else None
-    shown, constant, same = _rows(public, together, rate)
+    shown, constant, same = _rows(public, together, rate, bool(description.action_choices))
+    told_first = {*reads, *description.fitness_variables}
+    shown, hidden = _most_telling(shown, list(columns.values()), told_first)
     silent = any(each.startswith("fitness a step ") for each in (*constant, *same))
     has_rate = rate is not None and not silent
     tables = dict.fromkeys(episodes, "no steps")
     for name, episode in told.items():
-        places = moments(lengths[name], failed(episode), description.control_dt)
+        events = events_of(episode, public)
+        steps = [event.step for event in events]
+        places = moments(lengths[name], failed(episode), description.control_dt, steps)
         since = list(zip([-1, *places], places, strict=False))
         times = [number(float((place + 1) * description.control_dt)) for place in places]
         rows = [("time [s]", times)]
@@ -176,55 +192,67 @@ def trajectory_tables(
             rate_of = fitness[name]
             means = [number(float(rate_of[a + 1 : place + 1].mean())) for a, place in since]
             rows.append(("mean fitness a step", means))
-        for row in shown[:MOST_ROWS]:
+        for row in shown:
             values = columns[name][row.variable.name]
             rows.append((row.label, [row.cell(values, after, place) for after, place in since]))
         width = max(len(label) for label, _ in rows)
-        tables[name] = "\n".join(f"{label:<{width}}  {'  '.join(cells)}" for label, cells in rows)
+        lines = [f"{label:<{width}}  {'  '.join(cells)}" for label, cells in rows]
+        lines.append(events_text(events, description.control_dt))
+        tables[name] = "\n".join(filter(None, lines))
     left_out = [f"constant: {', '.join(constant[:MOST_ROWS])}"] if constant else []
     if same:
         left_out.append(f"left out, with what says the same: {', '.join(same[:MOST_ROWS])}")
-    if len(shown) > MOST_ROWS:
-        hidden = (row.variable.name for row in shown[MOST_ROWS : 2 * MOST_ROWS])
-        left_out.append(f"not shown: {', '.join(hidden)}")
+    if hidden:
+        left_out.append(f"not shown: {', '.join(hidden[:MOST_ROWS])}")
     return tables, "\n".join(left_out)
 
 
-def length_of(episode: Episode) -> int:
-    return max((len(values) for values in episode.values() if values.ndim), default=0)
+def _most_telling(
+    rows: list[_Row], episodes: Sequence[Mapping[str, Columns]], reads: Collection[str]
+) -> tuple[list[_Row], list[str]]:
+    """The rows that remain, as they were declared, and the names of the others."""
+
+    def difference(row: _Row) -> float:
+        """Largest difference of the episodes' means, in deviations of their steps."""
+        values = [episode[row.variable.name] for episode in episodes]
+        means = np.stack([each.mean(axis=0) for each in values])
+        deviations = np.vstack(values).std(axis=0)
+        return float((np.ptp(means, axis=0) / np.maximum(deviations, STILL * STILL)).max())
+
+    if len(rows) <= MOST_ROWS:
+        return rows, []
+    order = sorted(rows, key=lambda row: (row.variable.name not in reads, -difference(row)))
+    kept = {row.variable.name for row in order[:MOST_ROWS]}
+    hidden = [row.variable.name for row in rows if row.variable.name not in kept]
+    return [row for row in rows if row.variable.name in kept], hidden
 
 
-def moments(steps: int, ended_by_failure: bool, control_dt: float) -> list[int]:
-    """Steps that have a column, the last one included, with a least distance."""
+def moments(
+    steps: int, ended_by_failure: bool, control_dt: float, jumps: Sequence[int] = ()
+) -> list[int]:
+    """Steps that have a column, the last one included, with a least distance. `jumps`: steps with
+    the first values after an event; there is none soon after, and one before each of a few."""
     least = max(1, min(round(LEAST_GAP_S / control_dt), int(SPREAD[0] * steps)))
     seconds = BEFORE_A_FAILURE_S if ended_by_failure else ()
     parts = SPREAD[1:] if ended_by_failure else SPREAD
     before = (steps - 1 - round(each / control_dt) for each in seconds)
+    cuts = [jump - 1 for jump in jumps] if len(jumps) <= MOST_CUTS else []
     places = [steps - 1]
-    for place in (*before, *(math.ceil(part * steps) - 1 for part in parts)):
+    for place in (*before, *cuts, *(math.ceil(part * steps) - 1 for part in parts)):
+        place = next((jump - 1 for jump in jumps if jump <= place < jump + least), place)
         if place >= 0 and all(abs(place - other) >= least for other in places):
             places.append(place)
     return sorted(places)
 
 
-def _is_whole(values: npt.NDArray[np.generic] | None, steps: int) -> bool:
-    return (
-        values is not None
-        and values.ndim > 0
-        and values.dtype.kind in "biuf"
-        and len(values) == steps
-    )
-
-
-def _columns(values: npt.NDArray[np.generic], steps: int) -> Columns:
-    columns = np.nan_to_num(values.reshape(steps, -1).astype(np.float64))
-    return np.clip(columns, -LARGEST, LARGEST)
-
-
 def _rows(
-    variables: Sequence[VariableSpec], columns: Mapping[str, Columns], fitness: Columns | None
+    variables: Sequence[VariableSpec],
+    columns: Mapping[str, Columns],
+    fitness: Columns | None,
+    choices: bool,
 ) -> tuple[list[_Row], list[str], list[str]]:
-    """Rows of the tables, constant variables, and redundant ones with their replacement."""
+    """Rows of the tables, constant variables, and redundant ones with their replacement.
+    `choices`: actions are choices."""
     known = KnownColumns(max(len(values) for values in columns.values()))
     rows: dict[str, _Row] = {}
     constant, same = [], []
@@ -248,7 +276,8 @@ def _rows(
         elif said := _said_otherwise(variable, variables, columns, rows):
             same.append(f"{variable.name} ({said})")
         else:
-            rows[variable.name] = _Row(variable, values.shape[1])
+            is_choice = choices and variable.name == "actions"
+            rows[variable.name] = _Row(variable, values.shape[1], is_choice)
     if fitness is not None and not _moving(fitness):
         constant.append(_constant("fitness a step", fitness[0]))
     elif fitness is not None and (twin := known.twins(fitness)[0]):
@@ -293,6 +322,13 @@ def _kind(variable: VariableSpec, size: int) -> int:
     if size == 1:
         return 0 if variable.unit == "rad" else 2
     return 1 if size <= MOST_ENTRIES else 3
+
+
+def _shares(chosen: npt.NDArray[np.float64]) -> str:
+    """The most frequent choices with their shares."""
+    kinds, counts = np.unique(chosen, return_counts=True)
+    most = np.argsort(-counts, kind="stable")[:MOST_CHOICES_SHOWN]
+    return " ".join(f"{kinds[each]:.0f}:{counts[each] / len(chosen):.0%}" for each in most)
 
 
 def _constant(name: str, values: npt.NDArray[np.float64]) -> str:

@@ -3,10 +3,11 @@ lost by a late start, an early end, and a lower rate in between."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import zipfile
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from eureka_agent.analysis.curves import number
-from eureka_agent.analysis.episode_table import LEGEND, Episode, length_of, trajectory_tables
+from eureka_agent.analysis.episode_table import LEGEND, trajectory_tables
+from eureka_agent.analysis.events import Episode, events_of, length_of
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.array_files import check_arrays, failed, read_episodes, succeeded
 from eureka_agent.errors import RunFolderError
@@ -31,6 +33,10 @@ RUN_UP_S = 2.0
 """Seconds before a failure without a rate: nobody can hold a pace that ends in a fall."""
 RUN_UP_SHARE = 0.25
 """Bound on these seconds, relative to the longest episode."""
+SINGLE = 0.5
+"""Part of an episode's fitness that is paid at once if a step has so much of it."""
+LEAST_PART = 0.1
+"""Least part of an episode between two jumps that counts as one."""
 ROUNDING = 1e-9
 ADDITIVE = ("sum", "mean")
 
@@ -81,16 +87,22 @@ def losses(trace: Trace, highest: float, lowest: float, longest: int, reduction:
 
 
 def losses_text(
-    traces: Mapping[str, Trace], description: TaskDescription, failures: Collection[str] = ()
+    traces: Mapping[str, Trace],
+    description: TaskDescription,
+    failures: Collection[str] = (),
+    jumps: Mapping[str, Sequence[int]] | None = None,
 ) -> str:
     """A line per episode; empty where steps do not add up to the fitness, or nothing is gained.
-    `failures`: episodes that ended by failure, whose last seconds give no rate."""
+    `failures`: episodes that ended by failure, whose last seconds give no rate. `jumps`: steps of
+    their events, between which the task begins anew."""
     traces = {
         name: trace for name, trace in traces.items() if len(trace) and np.isfinite(trace).all()
     }
     if description.fitness_reduction not in ADDITIVE or not traces:
         return ""
     longest, control_dt = description.max_episode_length, description.control_dt
+    if paid := _single_payments(traces, control_dt):
+        return paid
     run_up = round(min(RUN_UP_S / control_dt, RUN_UP_SHARE * longest))
     window = window_of(longest)
     held = {
@@ -120,8 +132,42 @@ def losses_text(
     for name, trace in traces.items():
         lost = losses(trace, highest, lowest, longest, description.fitness_reduction)
         gained = number(whole - (lost.late + lost.early_end + lost.low_rate))
-        lines.append(f"- {name} episode, {gained}: {_words(lost, len(trace), description)}")
+        words = _words(lost, trace, description, (jumps or {}).get(name, ()))
+        lines.append(f"- {name} episode, {gained}: {words}")
     return "\n".join(lines)
+
+
+def _single_payments(traces: Mapping[str, Trace], control_dt: float) -> str:
+    """Where an episode's fitness is paid, if half of it or more comes in one step; else empty."""
+    largest = {name: int(trace.argmax()) for name, trace in traces.items()}
+    if not any(
+        trace[largest[name]] > 0 and trace[largest[name]] >= SINGLE * trace.clip(min=0).sum()
+        for name, trace in traces.items()
+    ):
+        return ""
+    told = (
+        f"{name} episode {number(trace[largest[name]])} at"
+        f" {number((largest[name] + 1) * control_dt)} s"
+        if trace[largest[name]] > 0
+        else f"{name} episode nothing"
+        for name, trace in traces.items()
+    )
+    return f"Fitness is paid in single steps, so that no rate is lost: {'; '.join(told)}."
+
+
+def _parts_text(trace: Trace, jumps: Sequence[int]) -> str:
+    """Mean fitness by quarters of the parts between jumps, if there are such parts; else empty."""
+    bounds = [0, *jumps, len(trace)]
+    parts = [trace[a:b] for a, b in itertools.pairwise(bounds) if b - a >= LEAST_PART * len(trace)]
+    if not jumps or len(parts) < 2:
+        return ""
+    quarters = zip(*(np.array_split(part, 4) for part in parts), strict=True)
+    means = [number(float(np.concatenate(each).mean())) for each in quarters]
+    *first, last = means
+    return (
+        f"in the {len(parts)} parts between its jumps the mean fitness a step is"
+        f" {', '.join(first)} and {last} from the first to the last quarter of a part"
+    )
 
 
 def _rate(highest: float, description: TaskDescription) -> str:
@@ -130,25 +176,29 @@ def _rate(highest: float, description: TaskDescription) -> str:
     return f"{number(highest)} a step, or {number(highest / description.control_dt)} a second"
 
 
-def _words(lost: Losses, steps: int, description: TaskDescription) -> str:
+def _words(lost: Losses, trace: Trace, description: TaskDescription, jumps: Sequence[int]) -> str:
+    between = _parts_text(trace, jumps)  # what begins anew has no one arrival
+    before, after = ([between], []) if between else _around_arrival(lost, description.control_dt)
+    early = []
+    if len(trace) < description.max_episode_length and description.fitness_reduction == "sum":
+        end = number(len(trace) * description.control_dt)
+        early.append(f"{number(lost.early_end)} by ending at {end} s")
+    return "; ".join((*before, *early, *after))
+
+
+def _around_arrival(lost: Losses, control_dt: float) -> tuple[list[str], list[str]]:
+    """What is lost before an episode comes near the highest rate, and after it."""
     near = f"{ARRIVAL:.0%} of that rate"
-    parts = []
     if lost.arrival is None:
-        parts.append(f"{number(lost.late)} by never coming to {near}")
-    elif lost.arrival > 0:
-        arrival = number(lost.arrival * description.control_dt)
-        parts.append(f"{number(lost.late)} before it comes to {near}, at {arrival} s")
-    if steps < description.max_episode_length and description.fitness_reduction == "sum":
-        end = number(steps * description.control_dt)
-        parts.append(f"{number(lost.early_end)} by ending at {end} s")
-    if lost.arrival is not None and lost.low_rate >= 0:
-        parts.append(f"{number(lost.low_rate)} by a lower rate after that")
-    elif lost.arrival is not None:
-        parts.append(
-            f"{number(-lost.low_rate)} gained by a higher rate after that, which is not held or"
-            " ends in the failure"
-        )
-    return "; ".join(parts)
+        return [f"{number(lost.late)} by never coming to {near}"], []
+    at = f"{number(lost.arrival * control_dt)} s"
+    before = [f"{number(lost.late)} before it comes to {near}, at {at}"] if lost.arrival else []
+    after = f"{number(lost.low_rate)} by a lower rate after that"
+    if lost.low_rate < 0:
+        gained = number(-lost.low_rate)
+        after = f"{gained} gained by a higher rate after that, which is not held or ends in the"
+        after += " failure"
+    return before, [after]
 
 
 RECORDED = ("worst", "best")
@@ -171,9 +221,13 @@ def read_trajectories(
 
 
 def episodes_text(
-    episodes: Mapping[str, Episode], evaluation: Evaluation | None, description: TaskDescription
+    episodes: Mapping[str, Episode],
+    evaluation: Evaluation | None,
+    description: TaskDescription,
+    reads: Collection[str] = (),
 ) -> str:
-    """Losses of fitness of both episodes, then end and table of each, worst first."""
+    """Losses of fitness of both episodes, then end and table of each, worst first. `reads`:
+    variables that the reward reads."""
     shown = {name: episodes[name] for name in RECORDED if name in episodes}
     traces = {
         name: episode["fitness"].astype(np.float64)
@@ -182,12 +236,14 @@ def episodes_text(
         and episode["fitness"].ndim == 1
         and episode["fitness"].dtype.kind == "f"
     }
-    tables, left_out = trajectory_tables(shown, description)
+    tables, left_out = trajectory_tables(shown, description, reads)
     if tables.get("worst") == tables.get("best"):
         tables["best"] = "as the worst one"
     failures = [name for name, episode in shown.items() if failed(episode)]
+    public = description.public_variables()
+    jumps = {name: [each.step for each in events_of(it, public)] for name, it in shown.items()}
     parts = [
-        losses_text(traces, description, failures),
+        losses_text(traces, description, failures, jumps),
         LEGEND if shown else "",
         *(
             f"{name.capitalize()}"

@@ -11,6 +11,7 @@ from eureka_agent import records
 from eureka_agent.analysis.diagnose import diagnose
 from eureka_agent.archive import artefacts
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.critic.contract import variables_read
 from eureka_agent.critic.critic import Critic
 from eureka_agent.journal import entries
 from eureka_agent.llm.interface import LanguageModelError
@@ -129,6 +130,7 @@ class AttemptTrainer:
             self._run.description,
             trial.failure,
             trajectories,
+            variables_read(attempt.proposal.reward.source),
         )
         self._observer(
             entries.AttemptEnded(

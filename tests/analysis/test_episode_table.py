@@ -140,6 +140,7 @@ def test_what_swings_is_a_mean_since_the_column_before(description: TaskDescript
         "mean speed [m/s]     1  1  1  1  3  3",
         # 4 of 7, 3 of 6 and 6 of 12 steps, then 12 or 13 of 25
         "mean in_contact [1]  0.571  0.5  0.5  0.48  0.52  0.48",
+        "jumps after 1 s speed",
     ]
 
 
