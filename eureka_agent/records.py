@@ -615,6 +615,7 @@ class DiagnosisFinding(Record):
 
     code: Literal[
         "never-paid",
+        "standstill",
         "dead-component",
         "dominant-component",
         "reward-hacking",

@@ -20,6 +20,7 @@ from eureka_agent.analysis.curves import (
     summarize_components,
 )
 from eureka_agent.analysis.findings import all_findings
+from eureka_agent.analysis.standstill import standing_still
 from eureka_agent.analysis.trajectories import episodes_text, read_trajectories
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
@@ -124,7 +125,7 @@ def diagnose(
     seen = visited(episodes, description)
     evidence = gather(outcome, points, evaluation, description, failure, seen)
     components = summarize_components(evidence)
-    findings = all_findings(evidence)
+    findings = (*all_findings(evidence), *standing_still(episodes, description))
     fitness = evidence.score
     if fitness is None and outcome is not None:
         fitness = outcome.training_fitness
