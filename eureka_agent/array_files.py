@@ -14,6 +14,9 @@ from typing import IO, Any
 from eureka_agent import syntax
 from eureka_agent.errors import EurekaError
 
+ALL, NUMBER = "all", "episode"
+"""In a file with all episodes of an evaluation: their name, under which each variable is one array,
+and the array with the number of each step's episode."""
 COMMAND_POLICY = "command_policy"
 """Only tensor in the file of a command's policy: the command's own file, as bytes."""
 MOST_HEADER_BYTES = 16 << 20
@@ -103,7 +106,8 @@ def read_episodes(
     file: Path | IO[bytes], variables: Collection[str] | None = None
 ) -> dict[str, dict[str, Any]]:
     """Arrays by episode and variable of an npz that `check_arrays` has passed, named
-    `<episode>/<variable>`; only these variables, where they are given. Nothing is unpickled."""
+    `<episode>/<variable>`; only these variables, where they are given. All episodes of an
+    evaluation are named by their numbers. Nothing is unpickled."""
     import numpy as np
 
     episodes: dict[str, dict[str, Any]] = {}
@@ -113,7 +117,18 @@ def read_episodes(
             if variables is None or variable in variables:
                 with syntax.one_at_a_time():  # for its header
                     episodes.setdefault(episode, {})[variable] = arrays[key]
-    return episodes
+        if f"{ALL}/{NUMBER}" not in arrays.files:
+            return episodes
+        with syntax.one_at_a_time():
+            numbers = arrays[f"{ALL}/{NUMBER}"]
+    steps = {name: each for name, each in episodes.get(ALL, {}).items() if name != NUMBER}
+    if numbers.ndim != 1 or any(each.shape[:1] != numbers.shape for each in steps.values()):
+        raise ValueError("its arrays have not one row for each step")
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1))
+    return {
+        str(numbers[begin]): {name: each[begin:end] for name, each in steps.items()}
+        for begin, end in itertools.zip_longest(begins, begins[1:])
+    }
 
 
 def failed(episode: Mapping[str, Any]) -> bool:

@@ -94,7 +94,7 @@ def _jumps(values: Columns, unit: str) -> dict[int, float]:
     if len(values) < 2:
         return {}
     changes, ranges = np.abs(np.diff(values, axis=0)), np.ptp(values, axis=0)
-    usual = np.quantile(changes, USUAL, axis=0)
+    usual = np.quantile(changes, USUAL, axis=0, method="lower")
     jumps = (changes > JUMP * usual) & (changes >= PART * ranges) & (ranges > 0)
     if (turn := _TURNS.get(unit)) is not None:
         jumps &= np.abs(changes - turn) > _WITHIN_A_TURN * turn

@@ -38,6 +38,7 @@ PASSED_ON = (
 """Environment variables passed on to a worker, and by it to a command. An allow-list, so that a key
 under any name is not passed on."""
 
+MOST_ASKED_STEPS = 1 << 18
 MOST_SCORES = 1000
 """Policies scored by one command. A line has room for millions of empty scores, which take
 gigabytes when they are parsed."""

@@ -75,6 +75,18 @@ class GiveCredit(Record):
     """For all of them; if they fail together, for each alone."""
 
 
+class AskSteps(Record):
+    """Calculate a reward's total and terms in each step of stored episodes, in its own process.
+    Answered by `StepsAsked`."""
+
+    type: Literal["ask_steps"] = "ask_steps"
+    job: str
+    reward: RewardSpecification
+    transitions: tuple[str, ...]
+    """As in `ScoreTransitions`."""
+    timeout_s: float
+
+
 class Prepare(Record):
     """Make the population for later `Train` commands. Answered by `Prepared`."""
 
@@ -128,7 +140,8 @@ class PolicyFile(Record):
     seed: int
     episodes: int
     trajectories: str | None = None
-    """Name of the npz file to send with the worst and the best episode."""
+    """Name of the npz file to send with the worst and the best episode, or with all."""
+    recorded: Literal["extremes", "all"] = "extremes"
     parameters: ParameterRanges = Field(default_factory=dict)
     """Distribution of the environment's parameters in its episodes; empty: the defaults."""
 
@@ -203,6 +216,7 @@ Command = Annotated[
     | DryRun
     | ScoreTransitions
     | GiveCredit
+    | AskSteps
     | Prepare
     | Train
     | Cancel

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, FiniteFloat, TypeAdapter, field_validator
 
 from eureka_agent.boundary.bounds import (
+    MOST_ASKED_STEPS,
     MOST_FILMED,
     MOST_GPUS,
     MOST_SCORES,
@@ -63,6 +64,18 @@ class TransitionsScored(Record):
     job: Reference
     returns: tuple[dict[ShortName, float | None], ...] = ()
     """Sum of the total over each episode by its name, per file in the order of the command."""
+    reason: ShortText = ""
+    """Reason why there are no numbers; else empty."""
+
+
+class StepsAsked(Record):
+    """A reward's values in each stored step, episode after episode. None stands for a number that
+    is not finite."""
+
+    type: Literal["steps_asked"] = "steps_asked"
+    job: Reference
+    total: tuple[float | None, ...] = Field((), max_length=MOST_ASKED_STEPS)
+    terms: dict[ShortName, tuple[float | None, ...]] = Field(default_factory=dict, max_length=8)
     reason: ShortText = ""
     """Reason why there are no numbers; else empty."""
 
@@ -221,6 +234,7 @@ Event = Annotated[
     | DryRunDone
     | TransitionsScored
     | Credited
+    | StepsAsked
     | Prepared
     | CurvePoints
     | Saved

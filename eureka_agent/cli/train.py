@@ -140,3 +140,48 @@ def evaluate(
     width = max(map(len, lines))
     for name, text in lines.items():
         say(f"{name:<{width}} {text}")
+
+
+@click.command(cls=Command)
+@click.argument("run", shell_complete=completing.runs)
+@click.argument("attempt", shell_complete=completing.attempts)
+@click.argument("expression")
+@click.option(
+    "--where", default="", metavar="CONDITION", help="Count the steps that meet it alone."
+)
+@TRUST
+@FORMAT
+def ask(
+    run: str, attempt: str, expression: str, where: str, trust: bool, output_format: str
+) -> None:
+    """Ask the evaluated episodes of an ATTEMPT of RUN, played without noise: statistics of an
+    EXPRESSION in the language of rewards, over the environment's variables.
+
+    ATTEMPT can be `best`.
+
+    \b
+    eureka ask latest best "goal_distance < 0.1"
+    eureka ask latest 1-03 "velocity.abs().amax(dim=-1)" --where "goal_distance < 0.1"
+    """
+    import asyncio
+
+    from eureka_agent.analysis.questions import answer_lines
+    from eureka_agent.archive.artefacts import BEST
+    from eureka_agent.archive.run_folder import find_run, open_run, unknown_attempt
+    from eureka_agent.cli.questions import trust_to_evaluate
+    from eureka_agent.search.asking import ask as asked
+    from eureka_agent.search.summary import best_attempt
+
+    opened = open_run(find_run(run), reading=True)
+    found = best_attempt(opened) if attempt == BEST else opened.archive.attempt(attempt)
+    if found is None:
+        raise unknown_attempt(opened, attempt)
+    trust_to_evaluate(opened, trust)
+    answer = asyncio.run(asked(opened, found, expression, where))
+    if output_format == "json":
+        print_json({"run": opened.name, "attempt": found.id, **answer.model_dump(mode="json")})
+        return
+    condition = f" where {answer.where}" if answer.where else ""
+    say(f"{answer.expression}{condition}, attempt {found.id}")
+    for line in answer_lines(answer):
+        say(f"  {line}")

@@ -9,7 +9,13 @@ from pathlib import Path
 
 from eureka_agent.boundary import events
 from eureka_agent.boundary.bounds import EPISODES_PREFIX, MOST_CREDITED
-from eureka_agent.boundary.commands import DryRun, GiveCredit, MeasureTask, ScoreTransitions
+from eureka_agent.boundary.commands import (
+    AskSteps,
+    DryRun,
+    GiveCredit,
+    MeasureTask,
+    ScoreTransitions,
+)
 from eureka_agent.errors import EurekaError, WorkerDiedError, WorkerFaultError
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.fleet.warm_worker import WarmWorker
@@ -151,6 +157,25 @@ class DryRunner:
                     pass
             found += credits if len(credits) == len(part) else [None] * len(part)
         return found
+
+    async def ask(
+        self, reward: RewardSpecification, episodes: Mapping[str, Path]
+    ) -> events.StepsAsked:
+        """Total and terms of a reward, whose source the critic accepts, in each step of stored
+        episodes, as in `score`; `reason` tells why there are none."""
+        job = self._worker.new_job("ask")
+        async with self._worker.turn:
+            try:
+                names = await self._send_episodes(episodes, "questions")
+                timeout_s = self._timeout_s
+                command = AskSteps(job=job, reward=reward, transitions=names, timeout_s=timeout_s)
+                most_s = timeout_s + _GRACE_SECONDS
+                answer = await self._worker.ask(command, events.StepsAsked, most_s)
+            except _NO_ANSWER as error:
+                return events.StepsAsked(job=job, reason=error.message.splitlines()[0])
+        if any(len(each) != len(answer.total) for each in answer.terms.values()):
+            return events.StepsAsked(job=job, reason="its worker sent an invalid answer")
+        return answer
 
     async def _send_episodes(self, episodes: Mapping[str, Path], purpose: str) -> tuple[str, ...]:
         """Send the files that the worker lacks. Returns the names of these episodes there."""

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from eureka_agent.boundary.commands import Evaluate, PolicyFile
 from eureka_agent.boundary.events import Evaluated, PolicyScore
@@ -40,6 +41,7 @@ class _Request:
     seed: int
     episodes: int
     trajectories: Path | None
+    recorded: Literal["extremes", "all"]
     parameters: Distribution
     score: asyncio.Future[Evaluation]
     alone: bool = False
@@ -94,14 +96,15 @@ class Evaluator:
         episodes: int,
         trajectories: Path | None = None,
         parameters: Distribution = DEFAULTS,
+        recorded: Literal["extremes", "all"] = "extremes",
     ) -> Evaluation:
-        """Score a policy acting without noise. The worst and the best episode are written to
-        `trajectories` (npz). `parameters`: distribution of the environment's parameters. Raises
+        """Score a policy acting without noise. The worst and the best episode, or all, are written
+        to `trajectories` (npz). `parameters`: distribution of the environment's parameters. Raises
         WorkerFaultError with the worker's message when the policy cannot be scored, WorkerDiedError
         when two workers died during it, EnvironmentFaultError when the environment's own code
         fails."""
         score: asyncio.Future[Evaluation] = asyncio.get_running_loop().create_future()
-        request = _Request(policy, seed, episodes, trajectories, parameters, score)
+        request = _Request(policy, seed, episodes, trajectories, recorded, parameters, score)
         if self._closed:
             score.cancel()
         else:
@@ -263,5 +266,6 @@ async def _give(client: WorkerClient, request: _Request, name: str) -> PolicyFil
         seed=request.seed,
         episodes=request.episodes,
         trajectories=None if request.trajectories is None else f"{name}.npz",
+        recorded=request.recorded,
         parameters=dict(request.parameters),
     )

@@ -32,6 +32,7 @@ AnsweredCommand = (
     commands.DryRun
     | commands.ScoreTransitions
     | commands.GiveCredit
+    | commands.AskSteps
     | commands.Evaluate
     | commands.Film
     | commands.MeasureTask

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from eureka_agent import wording
 from eureka_agent.analysis.coverage import Coverage, coverage
@@ -119,6 +119,7 @@ async def rescore(
     episodes: int,
     parameters: Distribution,
     trajectories: Path | None = None,
+    recorded: Literal["extremes", "all"] = "extremes",
 ) -> Evaluation:
     """Evaluate a policy file of `run` in a worker of its own."""
     from eureka_agent.fleet.evaluator import Evaluator
@@ -132,7 +133,9 @@ async def rescore(
             Path(scratch),
         )
         try:
-            return await evaluator.evaluate(policy, seed, episodes, trajectories, parameters)
+            return await evaluator.evaluate(
+                policy, seed, episodes, trajectories, parameters, recorded
+            )
         finally:
             await evaluator.close()
 

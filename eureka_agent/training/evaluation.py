@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from eureka_agent.arguments import variable_of
-from eureka_agent.array_files import check_arrays, read_episodes
+from eureka_agent.array_files import ALL, NUMBER, check_arrays, read_episodes
 from eureka_agent.errors import RunFolderError
 from eureka_agent.parameters import Distribution
 from eureka_agent.records import EpisodeSummary, Evaluation
@@ -35,8 +35,15 @@ Trajectory = dict[str, NDArray[np.generic]]
 """Variables, `observations` (a policy's input), `actions`, `fitness`; first dimension: step."""
 
 
-def trajectories_bytes(trajectories: dict[str, Trajectory]) -> bytes:
-    """Trajectories as npz: plain arrays named `<episode>/<variable>`."""
+def trajectories_bytes(trajectories: dict[str, Trajectory], *, together: bool = False) -> bytes:
+    """Trajectories as npz: plain arrays named `<episode>/<variable>`. `together`: one array a
+    variable, for many episodes that are named by their numbers."""
+    if together:
+        lengths = [len(each["fitness"]) for each in trajectories.values()]
+        numbers = np.repeat(np.array(list(map(int, trajectories)), dtype=np.int64), lengths)
+        names = list(next(iter(trajectories.values())))
+        whole = {it: np.concatenate([each[it] for each in trajectories.values()]) for it in names}
+        trajectories = {ALL: {**whole, NUMBER: numbers}}
     named = ((each, *item) for each, values in trajectories.items() for item in values.items())
     arrays = {f"{episode}/{name}": array for episode, name, array in named}
     file = io.BytesIO()
@@ -78,6 +85,10 @@ class PolicyRequest:
 
 def worst_and_best(fitness: Tensor) -> dict[str, int]:
     return {"worst": int(fitness.argmin()), "best": int(fitness.argmax())}
+
+
+def every(fitness: Tensor) -> dict[str, int]:
+    return {str(number): number for number in range(len(fitness))}
 
 
 def evaluate_policies(

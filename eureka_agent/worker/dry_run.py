@@ -39,7 +39,7 @@ RECORDED_STEPS = 40
 REHEARSAL_SECONDS = 0.5
 CALL_SECONDS = 30.0
 """Timeout of one step or reset of a few environments, on a busy machine."""
-_MAX_RESULT_BYTES = 1 << 18
+MOST_RESULT_BYTES = 1 << 18
 _LINE_OF_TRACEBACK = re.compile(rb'File "<reward [0-9a-f]{12}>", line ([1-9][0-9]{0,5}) in ')
 _FINDINGS: TypeAdapter[Findings] = TypeAdapter(Findings)
 
@@ -168,10 +168,13 @@ class ForkedDryRuns:
 
 
 def run_in_child(
-    work: Callable[[], bytes], timeout_s: float, close_descriptors: Sequence[int]
+    work: Callable[[], bytes],
+    timeout_s: float,
+    close_descriptors: Sequence[int],
+    most_bytes: int = MOST_RESULT_BYTES,
 ) -> ChildEnd:
-    """Run `work` in a confined fork, after `warm_up()`; return its bytes. The fork and all its
-    children are killed after `timeout_s`. Raises ProcessStartError."""
+    """Run `work` in a confined fork, after `warm_up()`; return its first bytes. The fork and all
+    its children are killed after `timeout_s`. Raises ProcessStartError."""
     reading, writing = os.pipe()
     parent = os.getpid()
     try:
@@ -206,7 +209,8 @@ def run_in_child(
             os._exit(status)
     os.close(writing)
     try:
-        data, timed_out = _read_until_end(reading, time.monotonic() + timeout_s)
+        deadline = time.monotonic() + timeout_s
+        data, timed_out = _read_until_end(reading, deadline, most_bytes)
     finally:
         os.close(reading)
         with contextlib.suppress(ProcessLookupError):
@@ -234,10 +238,10 @@ def _read_findings(end: ChildEnd, timeout_s: float) -> tuple[Finding, ...]:
     return (Finding(code=code, severity="error", message=message, hint=hint, line=line or None),)
 
 
-def _read_until_end(descriptor: int, deadline: float) -> tuple[bytes, bool]:
-    """Read up to `_MAX_RESULT_BYTES` until the end; the flag: past the deadline."""
+def _read_until_end(descriptor: int, deadline: float, most_bytes: int) -> tuple[bytes, bool]:
+    """Read up to `most_bytes` until the end; the flag: past the deadline."""
     data = bytearray()
-    while len(data) <= _MAX_RESULT_BYTES:
+    while len(data) <= most_bytes:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
         if not ready:
             return bytes(data), True

@@ -24,6 +24,7 @@ from eureka_agent.training.distributions import distribution_of
 from eureka_agent.training.evaluation import (
     PolicyRequest,
     evaluate_policies,
+    every,
     rows_needed,
     trajectories_bytes,
     worst_and_best,
@@ -124,7 +125,9 @@ def evaluate(
             scores[place] = _score(evaluation)
             wanted = command.policies[place].trajectories
             if wanted is not None and trajectories is not None:
-                recorded.append(File(wanted, trajectories_bytes(trajectories)))
+                together = command.policies[place].recorded == "all"
+                content = trajectories_bytes(trajectories, together=together)
+                recorded.append(File(wanted, content))
     in_order = tuple(scores[place] for place in range(len(command.policies)))
     return [*recorded, Evaluated(job=command.job, scores=in_order)]
 
@@ -133,7 +136,8 @@ def _load(file: PolicyFile, environment_class: type[VecTask], folder: Path) -> P
     policy = load_policy(folder / file.policy)
     check_sizes(policy, environment_class)
     check_distribution(file.parameters, environment_class.parameters)
-    pick = None if file.trajectories is None else worst_and_best
+    recorded = every if file.recorded == "all" else worst_and_best
+    pick = None if file.trajectories is None else recorded
     return PolicyRequest(policy, file.seed, file.episodes, pick, file.parameters)
 
 

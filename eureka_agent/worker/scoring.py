@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -14,22 +16,23 @@ from pydantic import TypeAdapter, ValidationError
 from torch import Tensor
 
 from eureka_agent.array_files import failed, succeeded
-from eureka_agent.boundary.bounds import EPISODES_PREFIX, Credits
-from eureka_agent.boundary.commands import GiveCredit, ScoreTransitions
-from eureka_agent.boundary.events import Credited, TransitionsScored
+from eureka_agent.boundary.bounds import EPISODES_PREFIX, MOST_ASKED_STEPS, Credits
+from eureka_agent.boundary.commands import AskSteps, GiveCredit, ScoreTransitions
+from eureka_agent.boundary.events import Credited, StepsAsked, TransitionsScored
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import MOST_RANKED_STEPS, Credit
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Variable
 from eureka_agent.training.evaluation import Trajectory, load_trajectories
-from eureka_agent.training.reward import RewardContractError, load_reward
+from eureka_agent.training.reward import Result, RewardContractError, load_reward
 from eureka_agent.worker.confinement import describe_exit, warm_up
-from eureka_agent.worker.dry_run import run_in_child
+from eureka_agent.worker.dry_run import MOST_RESULT_BYTES, run_in_child
 from eureka_agent.worker.limits import adopt_orphans
 
 _CREDITS: TypeAdapter[Credits] = TypeAdapter(Credits)
 Floats = NDArray[np.float64]
+Answer = TypeVar("Answer", TransitionsScored, StepsAsked)
 
 DISCOUNT = 0.99
 """Discount of the returns, as that of a training by default."""
@@ -37,6 +40,8 @@ MOST_STEPS = 3000
 """Most steps that are compared with the fitness, evenly spread."""
 MOST_FEATURES = 256
 """Most columns of the observations that say what is usual in a state."""
+_BYTES_A_STEP = 64
+"""Of an answer with two values of each step."""
 _RIDGE = 1e-2
 _CLIPPED = 5.0
 _RANK_DIGITS = 4
@@ -102,6 +107,11 @@ def _credit(files: Sequence[Mapping[str, Trajectory]]) -> StoredCredit | None:
     return StoredCredit(fitness, observations, lengths, ended)
 
 
+def _finite(values: Tensor) -> tuple[float | None, ...]:
+    # to the digits that float32 has
+    return tuple(float(f"{each:.7g}") if math.isfinite(each) else None for each in values.tolist())
+
+
 class Scorer:
     """Runs rewards on stored episodes, which are read once."""
 
@@ -119,29 +129,55 @@ class Scorer:
 
     def run(self, command: ScoreTransitions) -> TransitionsScored:
         """Run one reward in a fork on named episodes. Raises RunFolderError without episodes."""
+
+        def score(result: Result, stored: StoredSteps) -> TransitionsScored:
+            return TransitionsScored(job=command.job, returns=stored.returns(result[0]))
+
+        return self._run(command, TransitionsScored, score)
+
+    def ask(self, command: AskSteps) -> StepsAsked:
+        """A reward's values in each step. Raises RunFolderError without episodes."""
+
+        def values(result: Result, _: StoredSteps) -> StepsAsked:
+            total, terms = result
+            if len(total) > MOST_ASKED_STEPS:
+                most = f"{len(total)} steps are stored, expected at most {MOST_ASKED_STEPS}"
+                return StepsAsked(job=command.job, reason=most)
+            listed = {name: _finite(each) for name, each in terms.items()}
+            return StepsAsked(job=command.job, total=_finite(total), terms=listed)
+
+        return self._run(command, StepsAsked, values)
+
+    def _run(
+        self,
+        command: ScoreTransitions | AskSteps,
+        kind: type[Answer],
+        work: Callable[[Result, StoredSteps], Answer],
+    ) -> Answer:
+        """What `work` makes of a reward's result in a fork; an answer of this `kind` with a reason
+        where it fails."""
         stored, job = self._steps(command), command.job
 
-        def score() -> bytes:
+        def run() -> bytes:
             try:
                 reward = load_reward(command.reward, self._environment_class)
                 missing = [name for name in reward.arguments if name not in stored.values]
                 if missing:
-                    found = TransitionsScored(job=job, reason=f"{missing[0]!r} is not stored")
+                    found = kind(job=job, reason=f"{missing[0]!r} is not stored")
                 else:
-                    totals = reward(stored.values)[0]
-                    found = TransitionsScored(job=job, returns=stored.returns(totals))
+                    found = work(reward(stored.values), stored)
             except (RewardLoadError, RewardContractError) as error:
-                found = TransitionsScored(job=job, reason=error.message)
+                found = kind(job=job, reason=error.message)
             return found.model_dump_json().encode()
 
-        end = run_in_child(score, command.timeout_s, self._protocol_descriptors)
+        most = MOST_RESULT_BYTES + _BYTES_A_STEP * len(next(iter(stored.values.values()), ()))
+        end = run_in_child(run, command.timeout_s, self._protocol_descriptors, most)
         if end.timed_out:
-            reason = f"it did not end within {command.timeout_s:g} s"
-            return TransitionsScored(job=job, reason=reason)
+            return kind(job=job, reason=f"it did not end within {command.timeout_s:g} s")
         try:
-            return TransitionsScored.model_validate_json(end.data).model_copy(update={"job": job})
+            return kind.model_validate_json(end.data).model_copy(update={"job": job})
         except ValidationError:
-            return TransitionsScored(job=job, reason=describe_exit(end.status)[0])
+            return kind(job=job, reason=describe_exit(end.status)[0])
 
     def credit(self, command: GiveCredit) -> Credited:
         """Credit of rewards on named episodes. Raises RunFolderError without episodes."""
@@ -179,7 +215,7 @@ class Scorer:
             return None
         return stored.credit.of(totals.double().numpy())
 
-    def _steps(self, command: ScoreTransitions | GiveCredit) -> StoredSteps:
+    def _steps(self, command: ScoreTransitions | GiveCredit | AskSteps) -> StoredSteps:
         """Steps of the command's files, read once; files without a reader are deleted."""
         names, stored = self._stored.get(command.type, ((), StoredSteps({}, ())))
         if names != command.transitions:

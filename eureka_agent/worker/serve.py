@@ -162,6 +162,8 @@ class Worker:
                 return [self._dry_runners_of(loaded, task)[1].run(command)]
             case commands.GiveCredit():
                 return [self._dry_runners_of(loaded, task)[1].credit(command)]
+            case commands.AskSteps():
+                return [self._dry_runners_of(loaded, task)[1].ask(command)]
             case commands.MeasureTask() if self._command is not None:
                 found = self._command.measured()
                 return [events.TaskMeasured(job=command.job, measurements=found)]

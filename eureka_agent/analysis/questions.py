@@ -1,0 +1,255 @@
+"""Questions to stored episodes: an expression in the reward language, such as "speed where
+goal_distance < 0.1", and its statistics over the steps that meet the condition."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from eureka_agent import syntax, wording
+from eureka_agent.analysis.curves import number
+from eureka_agent.analysis.events import Episode, events_of, length_of
+from eureka_agent.base_record import Record
+from eureka_agent.critic.allow_list import check_allow_list, names_used
+from eureka_agent.critic.contract import FUNCTION_NAME, check_contract
+from eureka_agent.critic.parse import parse
+from eureka_agent.errors import EurekaError, did_you_mean
+from eureka_agent.records import Finding, TaskDescription
+from eureka_agent.reward_names import ALL_BUILTINS
+from eureka_agent.rewards import CodeReward
+from eureka_agent.task import PREVIOUS_PREFIX
+
+CONDITION = "where"
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+QUARTERS = 4
+LEAST_PART = 0.1
+"""Least part of an episode between two jumps that counts as one."""
+_GIVEN = {"torch", "math"}
+Floats = npt.NDArray[np.float64]
+
+
+class QuestionError(EurekaError):
+    """An expression that cannot be asked."""
+
+
+class QuestionAnswer(Record):
+    """Statistics of an expression over the steps that meet a condition. None stands for a mean of
+    no steps."""
+
+    expression: str
+    where: str
+    episodes: int
+    steps: int
+    """All stored ones."""
+    chosen: int
+    """Those that meet the condition, with a finite value."""
+    is_condition: bool
+    """The expression is true or false, so that means are shares."""
+    mean: float | None
+    std: float | None
+    quantiles: tuple[float, ...]
+    """At `QUANTILES`; empty for a condition."""
+    by_quarter: tuple[float | None, ...]
+    """Means in the quarters of an episode."""
+    by_part: tuple[float | None, ...]
+    """Means in the quarters of the parts between events; empty without events."""
+    worst: float | None
+    """Mean in the worst quarter of the episodes by fitness, at least one."""
+    best: float | None
+    """Mean in the best quarter of them."""
+    worst_share: float
+    """Share of the steps that meet the condition, in these worst ones."""
+    best_share: float
+    fitness: float | None
+    """Mean fitness of the steps that meet the condition."""
+    other_fitness: float | None
+    """Mean fitness of the others."""
+
+
+def question(expression: str, where: str, description: TaskDescription) -> CodeReward:
+    """The question as a reward: its total is the expression, its term `where` the condition, if
+    there is one. Raises QuestionError for what a reward may not do either."""
+    parts = {"expression": expression, CONDITION: where}
+    used: set[str] = set()
+    for what, text in parts.items():
+        used |= _names(text, what) if text.strip() or what == "expression" else set()
+    public = [each.name for each in description.public_variables()]
+    variables = {*public, *(PREVIOUS_PREFIX + each for each in public)}
+    constants = {each.name for each in description.constants}
+    unknown = sorted(used - variables - constants - _GIVEN - ALL_BUILTINS)
+    if unknown:
+        hint = did_you_mean(unknown[0], [*public, *constants])
+        raise QuestionError(f"there is no variable {unknown[0]!r}", hint)
+    if not used & variables:
+        what = f"the expression {expression!r} names no variable"
+        raise QuestionError(what, did_you_mean(expression, public))
+    terms = f'{{"{CONDITION}": ({where.strip()}).float()}}' if where.strip() else "{}"
+    arguments = ", ".join(sorted(used & (variables | constants)))
+    source = (
+        f"def {FUNCTION_NAME}({arguments}):\n    total = ({expression.strip()}).float()\n"
+        f"    return total, {terms}\n"
+    )
+    tree, findings = parse(source)
+    if tree is not None:
+        findings = [*findings, *check_allow_list(tree)]
+        findings = findings or check_contract(tree, description)
+    for each in findings:
+        if each.severity == "error":
+            raise QuestionError(f"{_of(each, expression, where)}: {each.message}", each.hint)
+    return CodeReward(source=source, author="given")
+
+
+def _of(finding: Finding, expression: str, where: str) -> str:
+    return f"the condition {where!r}" if finding.line == 3 else f"the expression {expression!r}"
+
+
+def _names(text: str, what: str) -> set[str]:
+    """Names in an expression. Raises QuestionError for another text."""
+    try:
+        (statement,) = syntax.parsed(f"({text.strip()})").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        statement = None
+    if "\n" in text.strip() or not isinstance(statement, ast.Expr):
+        reason = f"the {what} {text!r} is not one expression of Python"
+        raise QuestionError(reason, 'such as "torch.linalg.vector_norm(velocity, dim=-1)"')
+    bound = names_used(statement, ast.Store)
+    return {each for each in names_used(statement) if each not in bound}
+
+
+def answer(
+    asked: tuple[str, str],
+    values: Sequence[float | None],
+    met: Sequence[float | None] | None,
+    episodes: Mapping[str, Episode],
+    description: TaskDescription,
+) -> QuestionAnswer:
+    """The answer to an expression and a condition. `values`, `met`: of each step, episode after
+    episode; `met` is None without a condition. Raises QuestionError where they are not of these
+    episodes."""
+    lengths = [length_of(each) for each in episodes.values()]
+    if len(values) != sum(lengths) or (met is not None and len(met) != len(values)):
+        raise QuestionError("the values are of other steps than those of the episodes")
+    whole = np.array([np.nan if each is None else each for each in values], dtype=np.float64)
+    chosen = np.isfinite(whole)
+    if met is not None:
+        chosen &= np.array([bool(each) for each in met])
+    ends = list(itertools.accumulate(lengths))
+    slices = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+    fitness = [_fitness(each, description) for each in episodes.values()]
+    order = sorted(range(len(slices)), key=lambda each: (fitness[each] is None, fitness[each] or 0))
+    known = [each for each in order if fitness[each] is not None]
+    some = max(1, len(known) // QUARTERS)
+    worst, best = (
+        np.concatenate([np.zeros(0, int), *(np.arange(len(whole))[slices[it]] for it in part)])
+        for part in (known[:some], known[-some:] if known else [])
+    )
+    picked = whole[chosen]
+    is_condition = bool(len(picked)) and bool(np.isin(picked, (0.0, 1.0)).all())
+    quantiles = () if is_condition or not len(picked) else tuple(np.quantile(picked, QUANTILES))
+    rate = np.concatenate([_rate(it, n) for it, n in zip(episodes.values(), lengths, strict=True)])
+    return QuestionAnswer(
+        expression=asked[0],
+        where=asked[1],
+        episodes=len(lengths),
+        steps=len(whole),
+        chosen=len(picked),
+        is_condition=is_condition,
+        mean=_mean(picked),
+        std=float(picked.std()) if len(picked) else None,
+        quantiles=quantiles,
+        by_quarter=_quarters(whole, chosen, slices),
+        by_part=_quarters(whole, chosen, _parts(episodes, slices, description)),
+        worst=_mean(whole[worst][chosen[worst]]),
+        best=_mean(whole[best][chosen[best]]),
+        worst_share=float(chosen[worst].mean()) if len(worst) else 0.0,
+        best_share=float(chosen[best].mean()) if len(best) else 0.0,
+        fitness=_mean(rate[chosen]),
+        other_fitness=_mean(rate[~chosen]),
+    )
+
+
+def _rate(episode: Episode, steps: int) -> Floats:
+    rate = episode.get("fitness")
+    return np.full(steps, np.nan) if rate is None else rate.astype(np.float64)
+
+
+def _fitness(episode: Episode, description: TaskDescription) -> float | None:
+    rate = episode.get("fitness")
+    if rate is None or not len(rate) or not np.isfinite(rate).all():
+        return None
+    reduced = {"sum": rate.sum(), "mean": rate.mean(), "max": rate.max(), "last": rate[-1]}
+    return float(reduced[description.fitness_reduction])
+
+
+def _mean(values: Floats) -> float | None:
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else None
+
+
+def _parts(
+    episodes: Mapping[str, Episode], slices: Sequence[slice], description: TaskDescription
+) -> list[slice]:
+    """Parts of the episodes between their events; none where there is no event."""
+    parts, public = [], description.public_variables()
+    for episode, whole in zip(episodes.values(), slices, strict=True):
+        steps = whole.stop - whole.start
+        jumps = [each.step for each in events_of(episode, public)]
+        bounds = itertools.pairwise([0, *jumps, steps]) if jumps else ()
+        long = ((a, b) for a, b in bounds if b - a >= LEAST_PART * steps)
+        parts += [slice(whole.start + a, whole.start + b) for a, b in long]
+    return parts
+
+
+def _quarters(
+    whole: Floats, chosen: npt.NDArray[np.bool_], parts: Sequence[slice]
+) -> tuple[float | None, ...]:
+    if not parts:
+        return ()
+    places = [np.array_split(np.arange(part.start, part.stop), QUARTERS) for part in parts]
+    quarters = (np.concatenate(each) for each in zip(*places, strict=True))
+    return tuple(_mean(whole[each][chosen[each]]) for each in quarters)
+
+
+def answer_lines(answer: QuestionAnswer) -> list[str]:
+    """The answer in words."""
+
+    def value(each: float | None) -> str:
+        return f"{each:.0%}" if answer.is_condition and each is not None else number(each)
+
+    def listed(each: Sequence[float | None]) -> str:
+        return ", ".join(map(value, each))
+
+    part = answer.chosen / answer.steps if answer.steps else 0.0
+    lines = [
+        f"{answer.chosen} of {answer.steps} steps ({part:.0%}) of"
+        f" {wording.plural(answer.episodes, 'episode')}"
+    ]
+    if not answer.chosen:
+        return lines
+    spread = "" if answer.is_condition else f" ± {number(answer.std)}"
+    lines.append(f"mean {value(answer.mean)}{spread}")
+    if answer.quantiles:
+        pairs = zip(QUANTILES, answer.quantiles, strict=True)
+        lines.append("below: " + ", ".join(f"{each:.0%} {number(found)}" for each, found in pairs))
+    lines.append(f"in the quarters of an episode: {listed(answer.by_quarter)}")
+    if answer.by_part:
+        lines.append(f"in the quarters of the parts between jumps: {listed(answer.by_part)}")
+    shares = (
+        (f" ({answer.worst_share:.0%} of their steps)", f" ({answer.best_share:.0%})")
+        if answer.where
+        else ("", "")
+    )
+    lines.append(
+        f"in the worst quarter of the episodes {value(answer.worst)}{shares[0]}, in the best"
+        f" {value(answer.best)}{shares[1]}"
+    )
+    if answer.where:
+        lines.append(
+            f"fitness a step there {number(answer.fitness)}, elsewhere"
+            f" {number(answer.other_fitness)}"
+        )
+    return lines
