@@ -8,16 +8,11 @@ import re
 import tempfile
 from pathlib import Path
 
-from eureka_agent.analysis.questions import (
-    CONDITION,
-    QuestionAnswer,
-    QuestionError,
-    answer,
-    question,
-)
+from eureka_agent.analysis.questions import QuestionAnswer, QuestionError, answer
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.archive import artefacts
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.critic.expressions import CONDITION, question
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
 from eureka_agent.records import Attempt

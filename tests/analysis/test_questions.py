@@ -5,13 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from eureka_agent.analysis.questions import (
-    QuestionAnswer,
-    QuestionError,
-    answer,
-    answer_lines,
-    question,
-)
+from eureka_agent.analysis.questions import QuestionAnswer, QuestionError, answer, answer_lines
+from eureka_agent.critic.expressions import question
 from eureka_agent.records import TaskDescription, VariableSpec
 
 SEEN = tuple(
