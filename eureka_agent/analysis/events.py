@@ -3,6 +3,7 @@ begins. What a table says at such a moment is about the next part of the episode
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ PART = 0.1
 """… and so much of the variable's whole range in the episode."""
 MOST_JUMPS = 12
 """A variable with more of them in an episode jumps usually."""
+LEAST_PART = 0.1
+"""Least part of an episode between two jumps that counts as one."""
 MOST_NAMED = 3
 _TURNS = {"rad": 2 * math.pi, "deg": 360.0}
 """Change of an angle that goes on at its other end."""
@@ -102,6 +105,12 @@ def _jumps(values: Columns, unit: str) -> dict[int, float]:
     parts = np.divide(changes, ranges, out=np.zeros_like(changes), where=ranges > 0)
     largest = np.where(jumps, parts, 0.0).max(axis=1, initial=0.0)
     return {int(step) + 1: float(largest[step]) for step in np.flatnonzero(largest)}
+
+
+def parts_between(jumps: Sequence[int], steps: int) -> list[slice]:
+    """Parts of an episode between its jumps that are long enough; none without a jump."""
+    bounds = itertools.pairwise([0, *jumps, steps]) if jumps else ()
+    return [slice(a, b) for a, b in bounds if b - a >= LEAST_PART * steps]
 
 
 def events_text(events: Sequence[Event], control_dt: float) -> str:

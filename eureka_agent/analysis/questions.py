@@ -11,15 +11,13 @@ import numpy.typing as npt
 
 from eureka_agent import wording
 from eureka_agent.analysis.curves import number
-from eureka_agent.analysis.events import Episode, events_of, length_of
+from eureka_agent.analysis.events import Episode, events_of, length_of, parts_between
 from eureka_agent.base_record import Record
 from eureka_agent.errors import EurekaError
 from eureka_agent.records import TaskDescription
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 QUARTERS = 4
-LEAST_PART = 0.1
-"""Least part of an episode between two jumps that counts as one."""
 Floats = npt.NDArray[np.float64]
 
 
@@ -80,7 +78,8 @@ def answer(
         chosen &= np.array([bool(each) for each in met])
     ends = list(itertools.accumulate(lengths))
     slices = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
-    fitness = [_fitness(each, description) for each in episodes.values()]
+    rates = [_rate(it, length) for it, length in zip(episodes.values(), lengths, strict=True)]
+    fitness = [_fitness(each, description) for each in rates]
     order = sorted(range(len(slices)), key=lambda each: (fitness[each] is None, fitness[each] or 0))
     known = [each for each in order if fitness[each] is not None]
     some = max(1, len(known) // QUARTERS)
@@ -91,7 +90,7 @@ def answer(
     picked = whole[chosen]
     is_condition = bool(len(picked)) and bool(np.isin(picked, (0.0, 1.0)).all())
     quantiles = () if is_condition or not len(picked) else tuple(np.quantile(picked, QUANTILES))
-    rate = np.concatenate([_rate(it, n) for it, n in zip(episodes.values(), lengths, strict=True)])
+    rate = np.concatenate(rates)
     return QuestionAnswer(
         expression=asked[0],
         where=asked[1],
@@ -115,12 +114,13 @@ def answer(
 
 def _rate(episode: Episode, steps: int) -> Floats:
     rate = episode.get("fitness")
-    return np.full(steps, np.nan) if rate is None else rate.astype(np.float64)
+    if rate is None or rate.shape != (steps,):
+        return np.full(steps, np.nan)
+    return rate.astype(np.float64)
 
 
-def _fitness(episode: Episode, description: TaskDescription) -> float | None:
-    rate = episode.get("fitness")
-    if rate is None or not len(rate) or not np.isfinite(rate).all():
+def _fitness(rate: Floats, description: TaskDescription) -> float | None:
+    if not len(rate) or not np.isfinite(rate).all():
         return None
     reduced = {"sum": rate.sum(), "mean": rate.mean(), "max": rate.max(), "last": rate[-1]}
     return float(reduced[description.fitness_reduction])
@@ -139,9 +139,10 @@ def _parts(
     for episode, whole in zip(episodes.values(), slices, strict=True):
         steps = whole.stop - whole.start
         jumps = [each.step for each in events_of(episode, public)]
-        bounds = itertools.pairwise([0, *jumps, steps]) if jumps else ()
-        long = ((a, b) for a, b in bounds if b - a >= LEAST_PART * steps)
-        parts += [slice(whole.start + a, whole.start + b) for a, b in long]
+        parts += [
+            slice(whole.start + part.start, whole.start + part.stop)
+            for part in parts_between(jumps, steps)
+        ]
     return parts
 
 

@@ -24,7 +24,8 @@ MOST_CHANGING = 0.2
 LEAST_PART = 0.25
 """Least part of the longest episode that it stands still for."""
 LITTLE = 0.1
-"""Fitness a step meanwhile, relative to the best episode's mean, up to which nothing is gained."""
+"""Fitness a step meanwhile, above the lowest and relative to the best episode's mean, up to which
+nothing is gained."""
 _ENDS = ("terminated", "succeeded")
 
 
@@ -35,10 +36,8 @@ def standing_still(
     worst, best = episodes.get("worst"), episodes.get("best")
     if worst is None or best is None or failed(worst):
         return []
-    steps, traces = (
-        length_of(worst),
-        [each["fitness"].astype(np.float64) for each in (worst, best) if "fitness" in each],
-    )
+    steps = length_of(worst)
+    traces = [each["fitness"].astype(np.float64) for each in (worst, best) if "fitness" in each]
     if len(traces) < 2 or not all(np.isfinite(each).all() for each in traces):
         return []
     names, numbers = _numbers(worst, best, description)
@@ -48,8 +47,9 @@ def standing_still(
         return []
     if changes.mean() > MOST_CHANGING:  # slow, but under way
         return []
+    lowest = min(0.0, *(float(each.min()) for each in traces))  # a cost is lost, not gained
     gained, most = float(traces[0][begun:].mean()), float(traces[1].mean())
-    if not gained <= LITTLE * most:
+    if not gained - lowest <= LITTLE * (most - lowest):
         return []
     what = "nothing" if circle == 1 else f"nothing but a circle of {circle} steps"
     changing = list(dict.fromkeys(name for name, each in zip(names, changes, strict=True) if each))

@@ -3,7 +3,6 @@ lost by a late start, an early end, and a lower rate in between."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import zipfile
 import zlib
@@ -16,7 +15,7 @@ import numpy.typing as npt
 
 from eureka_agent.analysis.curves import number
 from eureka_agent.analysis.episode_table import LEGEND, trajectory_tables
-from eureka_agent.analysis.events import Episode, events_of, length_of
+from eureka_agent.analysis.events import Episode, events_of, length_of, parts_between
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.array_files import check_arrays, failed, read_episodes, succeeded
 from eureka_agent.errors import RunFolderError
@@ -35,8 +34,6 @@ RUN_UP_SHARE = 0.25
 """Bound on these seconds, relative to the longest episode."""
 SINGLE = 0.5
 """Part of an episode's fitness that is paid at once if a step has so much of it."""
-LEAST_PART = 0.1
-"""Least part of an episode between two jumps that counts as one."""
 ROUNDING = 1e-9
 ADDITIVE = ("sum", "mean")
 
@@ -157,9 +154,8 @@ def _single_payments(traces: Mapping[str, Trace], control_dt: float) -> str:
 
 def _parts_text(trace: Trace, jumps: Sequence[int]) -> str:
     """Mean fitness by quarters of the parts between jumps, if there are such parts; else empty."""
-    bounds = [0, *jumps, len(trace)]
-    parts = [trace[a:b] for a, b in itertools.pairwise(bounds) if b - a >= LEAST_PART * len(trace)]
-    if not jumps or len(parts) < 2:
+    parts = [trace[part] for part in parts_between(jumps, len(trace))]
+    if len(parts) < 2:
         return ""
     quarters = zip(*(np.array_split(part, 4) for part in parts), strict=True)
     means = [number(float(np.concatenate(each).mean())) for each in quarters]

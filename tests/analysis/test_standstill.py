@@ -70,7 +70,7 @@ def test_a_circle_is_found(seen: TaskDescription) -> None:
     assert "nothing but a circle of 3 steps happens from 4 s to its end" in found.message
 
 
-@pytest.mark.parametrize("why", ["gains", "drifts", "moves", "fell", "same"])
+@pytest.mark.parametrize("why", ["gains", "drifts", "moves", "fell", "same", "cost"])
 def test_what_is_no_standstill(seen: TaskDescription, why: str) -> None:
     seen = seen.model_copy(update={"variables": seen.variables[:3]})
     stood = np.repeat(walk(WALKED)[-1:], STOOD, axis=0)
@@ -85,7 +85,11 @@ def test_what_is_no_standstill(seen: TaskDescription, why: str) -> None:
         worst["facing"][WALKED:] += np.random.default_rng(1).normal(size=STOOD)
     elif why == "fell":
         worst["terminated"] = np.append(np.zeros(499), 1.0)
+    elif why == "cost":  # minus a distance, which is small where it waits
+        worst["fitness"] = np.append(np.linspace(-2.0, -0.001, WALKED), np.full(STOOD, -0.001))
     pair = {"worst": worst, "best": worst if why == "same" else best()}
+    if why == "cost":
+        pair["best"]["fitness"] = worst["fitness"] * 0.9
     if why == "same":
         worst["fitness"][:] = 1.0
     assert standing_still(pair, seen) == []
