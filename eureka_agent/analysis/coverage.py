@@ -11,7 +11,7 @@ import numpy as np
 
 from eureka_agent import wording
 from eureka_agent.analysis.curves import Evidence
-from eureka_agent.analysis.episode_table import Episode
+from eureka_agent.analysis.events import Episode
 from eureka_agent.records import BASELINES, Attempt, DiagnosisFinding, Score, Stage, TaskDescription
 
 CODE = "never-paid"

@@ -113,6 +113,19 @@ def parts_between(jumps: Sequence[int], steps: int) -> list[slice]:
     return [slice(a, b) for a, b in bounds if b - a >= LEAST_PART * steps]
 
 
+def quarter_means(values: Columns, parts: Sequence[slice]) -> tuple[float | None, ...]:
+    """Means of the finite numbers in the quarters of such parts; empty without parts. Shape of the
+    values: (steps,)."""
+    quarters = zip(*(np.array_split(values[part], 4) for part in parts), strict=True)
+    return tuple(finite_mean(np.concatenate(each)) for each in quarters)
+
+
+def finite_mean(values: Columns) -> float | None:
+    """Mean of the finite numbers; None without any."""
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else None
+
+
 def events_text(events: Sequence[Event], control_dt: float) -> str:
     """A line on the events of one episode; empty without any."""
     if not events:

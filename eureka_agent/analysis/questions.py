@@ -11,7 +11,14 @@ import numpy.typing as npt
 
 from eureka_agent import wording
 from eureka_agent.analysis.curves import number
-from eureka_agent.analysis.events import Episode, events_of, length_of, parts_between
+from eureka_agent.analysis.events import (
+    Episode,
+    events_of,
+    finite_mean,
+    length_of,
+    parts_between,
+    quarter_means,
+)
 from eureka_agent.base_record import Record
 from eureka_agent.errors import EurekaError
 from eureka_agent.records import TaskDescription
@@ -35,7 +42,7 @@ class QuestionAnswer(Record):
     steps: int
     """All stored ones."""
     chosen: int
-    """Those that meet the condition, with a finite value."""
+    """Steps that meet the condition, with a finite value."""
     is_condition: bool
     """The expression is true or false, so that means are shares."""
     mean: float | None
@@ -87,6 +94,7 @@ def answer(
         np.concatenate([np.zeros(0, int), *(np.arange(len(whole))[slices[it]] for it in part)])
         for part in (known[:some], known[-some:] if known else [])
     )
+    met_alone = np.where(chosen, whole, np.nan)
     picked = whole[chosen]
     is_condition = bool(len(picked)) and bool(np.isin(picked, (0.0, 1.0)).all())
     quantiles = () if is_condition or not len(picked) else tuple(np.quantile(picked, QUANTILES))
@@ -98,17 +106,17 @@ def answer(
         steps=len(whole),
         chosen=len(picked),
         is_condition=is_condition,
-        mean=_mean(picked),
+        mean=finite_mean(picked),
         std=float(picked.std()) if len(picked) else None,
         quantiles=quantiles,
-        by_quarter=_quarters(whole, chosen, slices),
-        by_part=_quarters(whole, chosen, _parts(episodes, slices, description)),
-        worst=_mean(whole[worst][chosen[worst]]),
-        best=_mean(whole[best][chosen[best]]),
+        by_quarter=quarter_means(met_alone, slices),
+        by_part=quarter_means(met_alone, _parts(episodes, slices, description)),
+        worst=finite_mean(met_alone[worst]),
+        best=finite_mean(met_alone[best]),
         worst_share=float(chosen[worst].mean()) if len(worst) else 0.0,
         best_share=float(chosen[best].mean()) if len(best) else 0.0,
-        fitness=_mean(rate[chosen]),
-        other_fitness=_mean(rate[~chosen]),
+        fitness=finite_mean(rate[chosen]),
+        other_fitness=finite_mean(rate[~chosen]),
     )
 
 
@@ -126,11 +134,6 @@ def _fitness(rate: Floats, description: TaskDescription) -> float | None:
     return float(reduced[description.fitness_reduction])
 
 
-def _mean(values: Floats) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else None
-
-
 def _parts(
     episodes: Mapping[str, Episode], slices: Sequence[slice], description: TaskDescription
 ) -> list[slice]:
@@ -144,16 +147,6 @@ def _parts(
             for part in parts_between(jumps, steps)
         ]
     return parts
-
-
-def _quarters(
-    whole: Floats, chosen: npt.NDArray[np.bool_], parts: Sequence[slice]
-) -> tuple[float | None, ...]:
-    if not parts:
-        return ()
-    places = [np.array_split(np.arange(part.start, part.stop), QUARTERS) for part in parts]
-    quarters = (np.concatenate(each) for each in zip(*places, strict=True))
-    return tuple(_mean(whole[each][chosen[each]]) for each in quarters)
 
 
 def answer_lines(answer: QuestionAnswer) -> list[str]:

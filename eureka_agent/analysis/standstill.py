@@ -21,7 +21,7 @@ DRIFT = 0.02
 """Change of a number over the whole standstill, relative to its range, that counts as none."""
 MOST_CHANGING = 0.2
 """Share of the numbers that may change meanwhile, as a clock or hunger does."""
-LEAST_PART = 0.25
+LEAST_STILL = 0.25
 """Least part of the longest episode that it stands still for."""
 LITTLE = 0.1
 """Fitness a step meanwhile, above the lowest and relative to the best episode's mean, up to which
@@ -43,7 +43,7 @@ def standing_still(
     names, numbers = _numbers(worst, best, description)
     begun, circle, changes = _last_standstill(numbers)
     lasts = steps - begun
-    if lasts < LEAST_PART * description.max_episode_length or not names:
+    if lasts < LEAST_STILL * description.max_episode_length or not names:
         return []
     if changes.mean() > MOST_CHANGING:  # slow, but under way
         return []

@@ -15,7 +15,13 @@ import numpy.typing as npt
 
 from eureka_agent.analysis.curves import number
 from eureka_agent.analysis.episode_table import LEGEND, trajectory_tables
-from eureka_agent.analysis.events import Episode, events_of, length_of, parts_between
+from eureka_agent.analysis.events import (
+    Episode,
+    events_of,
+    length_of,
+    parts_between,
+    quarter_means,
+)
 from eureka_agent.archive.safe_files import open_plain
 from eureka_agent.array_files import check_arrays, failed, read_episodes, succeeded
 from eureka_agent.errors import RunFolderError
@@ -135,18 +141,17 @@ def losses_text(
 
 
 def _single_payments(traces: Mapping[str, Trace], control_dt: float) -> str:
-    """Where an episode's fitness is paid, if half of it or more comes in one step; else empty."""
-    largest = {name: int(trace.argmax()) for name, trace in traces.items()}
-    if not any(
-        trace[largest[name]] > 0 and trace[largest[name]] >= SINGLE * trace.clip(min=0).sum()
-        for name, trace in traces.items()
-    ):
+    """Moments at which the fitness is paid, if half of an episode's or more comes in one step; else
+    empty."""
+    if not any(0 < trace.max() >= SINGLE * trace.clip(min=0).sum() for trace in traces.values()):
         return ""
     told = (
-        f"{name} episode {number(trace[largest[name]])} at"
-        f" {number((largest[name] + 1) * control_dt)} s"
-        if trace[largest[name]] > 0
-        else f"{name} episode nothing"
+        f"{name} episode "
+        + (
+            f"{number(trace.max())} at {number((trace.argmax() + 1) * control_dt)} s"
+            if trace.max() > 0
+            else "nothing"
+        )
         for name, trace in traces.items()
     )
     return f"Fitness is paid in single steps, so that no rate is lost: {'; '.join(told)}."
@@ -154,12 +159,10 @@ def _single_payments(traces: Mapping[str, Trace], control_dt: float) -> str:
 
 def _parts_text(trace: Trace, jumps: Sequence[int]) -> str:
     """Mean fitness by quarters of the parts between jumps, if there are such parts; else empty."""
-    parts = [trace[part] for part in parts_between(jumps, len(trace))]
+    parts = parts_between(jumps, len(trace))
     if len(parts) < 2:
         return ""
-    quarters = zip(*(np.array_split(part, 4) for part in parts), strict=True)
-    means = [number(float(np.concatenate(each).mean())) for each in quarters]
-    *first, last = means
+    *first, last = map(number, quarter_means(trace, parts))
     return (
         f"in the {len(parts)} parts between its jumps the mean fitness a step is"
         f" {', '.join(first)} and {last} from the first to the last quarter of a part"
@@ -183,7 +186,7 @@ def _words(lost: Losses, trace: Trace, description: TaskDescription, jumps: Sequ
 
 
 def _around_arrival(lost: Losses, control_dt: float) -> tuple[list[str], list[str]]:
-    """What is lost before an episode comes near the highest rate, and after it."""
+    """Losses before an episode comes near the highest rate, and after it."""
     near = f"{ARRIVAL:.0%} of that rate"
     if lost.arrival is None:
         return [f"{number(lost.late)} by never coming to {near}"], []

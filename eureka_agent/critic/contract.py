@@ -57,17 +57,6 @@ def reward_functions(tree: ast.Module) -> list[ast.FunctionDef]:
     return [node for node in functions if node.name == FUNCTION_NAME]
 
 
-def variables_read(source: str) -> frozenset[str]:
-    """Variables that a reward reads, also those of the step before; none of what is no reward."""
-    try:
-        (*_, function) = reward_functions(syntax.parsed(source))
-    except (SyntaxError, ValueError):
-        return frozenset()
-    given = function.args
-    arguments = (*given.posonlyargs, *given.args, *given.kwonlyargs)
-    return frozenset(each.arg.removeprefix(PREVIOUS_PREFIX) for each in arguments)
-
-
 def _missing(tree: ast.Module) -> Finding:
     names = [node.name for node in syntax.nodes(tree) if isinstance(node, ast.FunctionDef)]
     hint = (

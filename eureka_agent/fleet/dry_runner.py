@@ -6,6 +6,7 @@ import copy
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from eureka_agent.boundary import events
 from eureka_agent.boundary.bounds import EPISODES_PREFIX, MOST_CREDITED
@@ -33,6 +34,7 @@ class EpisodesFileError(EurekaError):
     """Recorded episodes that cannot be read."""
 
 
+_OnEpisodes = TypeVar("_OnEpisodes", events.TransitionsScored, events.StepsAsked)
 _NO_ANSWER = (WorkerDiedError, WorkerFaultError, EpisodesFileError)
 
 
@@ -112,18 +114,8 @@ class DryRunner:
         trajectory files (npz) by name. A name always has the same content and can be a part of a
         file name. A failing reward and a file without episodes raise nothing; `reason` tells why
         there are no numbers."""
-        job, timeout_s = self._worker.new_job("score"), self._timeout_s
-        async with self._worker.turn:
-            try:
-                names = await self._send_episodes(episodes, "scores")
-                command = ScoreTransitions(
-                    job=job, reward=reward, transitions=names, timeout_s=timeout_s
-                )
-                answer = await self._worker.ask(
-                    command, events.TransitionsScored, timeout_s + _GRACE_SECONDS
-                )
-            except _NO_ANSWER as error:
-                return events.TransitionsScored(job=job, reason=error.message.splitlines()[0])
+        kinds = ScoreTransitions, events.TransitionsScored
+        answer = await self._on_episodes(*kinds, reward, episodes, "scores")
         # the process that wrote them ran the reward, so they are not trusted
         sums = [value for each in answer.returns for value in each.values()]
         is_whole = len(answer.returns) == (0 if answer.reason else len(episodes)) and all(
@@ -131,7 +123,7 @@ class DryRunner:
         )
         if is_whole:
             return answer
-        return events.TransitionsScored(job=job, reason="its worker sent an invalid answer")
+        return events.TransitionsScored(job=answer.job, reason="its worker sent an invalid answer")
 
     async def credits(
         self, rewards: Sequence[RewardSpecification], episodes: Mapping[str, Path]
@@ -163,19 +155,29 @@ class DryRunner:
     ) -> events.StepsAsked:
         """Total and terms of a reward, whose source the critic accepts, in each step of stored
         episodes, as in `score`; `reason` tells why there are none."""
-        job = self._worker.new_job("ask")
+        kinds = AskSteps, events.StepsAsked
+        answer = await self._on_episodes(*kinds, reward, episodes, "questions")
+        if any(len(each) != len(answer.total) for each in answer.terms.values()):
+            return events.StepsAsked(job=answer.job, reason="its worker sent an invalid answer")
+        return answer
+
+    async def _on_episodes(
+        self,
+        kind: type[ScoreTransitions] | type[AskSteps],
+        expected: type[_OnEpisodes],
+        reward: RewardSpecification,
+        episodes: Mapping[str, Path],
+        purpose: str,
+    ) -> _OnEpisodes:
+        """The answer to a command on stored episodes; one with a reason where there is none."""
+        job, timeout_s = self._worker.new_job(purpose), self._timeout_s
         async with self._worker.turn:
             try:
-                names = await self._send_episodes(episodes, "questions")
-                timeout_s = self._timeout_s
-                command = AskSteps(job=job, reward=reward, transitions=names, timeout_s=timeout_s)
-                most_s = timeout_s + _GRACE_SECONDS
-                answer = await self._worker.ask(command, events.StepsAsked, most_s)
+                names = await self._send_episodes(episodes, purpose)
+                command = kind(job=job, reward=reward, transitions=names, timeout_s=timeout_s)
+                return await self._worker.ask(command, expected, timeout_s + _GRACE_SECONDS)
             except _NO_ANSWER as error:
-                return events.StepsAsked(job=job, reason=error.message.splitlines()[0])
-        if any(len(each) != len(answer.total) for each in answer.terms.values()):
-            return events.StepsAsked(job=job, reason="its worker sent an invalid answer")
-        return answer
+                return expected(job=job, reason=error.message.splitlines()[0])
 
     async def _send_episodes(self, episodes: Mapping[str, Path], purpose: str) -> tuple[str, ...]:
         """Send the files that the worker lacks. Returns the names of these episodes there."""

@@ -11,8 +11,9 @@ from eureka_agent import records
 from eureka_agent.analysis.diagnose import diagnose
 from eureka_agent.archive import artefacts
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.critic.contract import variables_read
+from eureka_agent.arguments import variable_of
 from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.journal import entries
 from eureka_agent.llm.interface import LanguageModelError
 from eureka_agent.search.seeds import derive_seed
@@ -130,7 +131,7 @@ class AttemptTrainer:
             self._run.description,
             trial.failure,
             trajectories,
-            variables_read(attempt.proposal.reward.source),
+            {variable_of(each) for each in parameter_names(attempt.proposal.reward.source)},
         )
         self._observer(
             entries.AttemptEnded(

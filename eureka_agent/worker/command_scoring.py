@@ -109,8 +109,8 @@ class CommandScorer:
         """Score policies in one process: trajectories, then scores or faults."""
         policies = {}
         for place, file in enumerate(command.policies):
-            every = list(range(file.episodes)) if file.recorded == "all" else "extremes"
-            record = every if file.trajectories is not None else []
+            wanted = list(range(file.episodes)) if file.recorded == "all" else "extremes"
+            record = wanted if file.trajectories is not None else []
             asked = {"seed": file.seed, "episodes": file.episodes, "record": record}
             policies[str(place)] = (self._folder / file.policy, asked)
         episodes = self.play(policies)
@@ -122,9 +122,9 @@ class CommandScorer:
             recorded = sorted((it for it in own if it.values), key=lambda it: it.told.fitness)
             if file.trajectories is not None and recorded:
                 together = file.recorded == "all"
-                named = {"worst": recorded[0], "best": recorded[-1]}
-                if together:
-                    named = {str(it.told.number): it for it in own if it.values}
+                extremes = {"worst": recorded[0], "best": recorded[-1]}
+                every = {str(it.told.number): it for it in own if it.values}
+                named = every if together else extremes
                 found = {name: trajectory(each) for name, each in named.items()}
                 content = trajectories_bytes(found, together=together)
                 files.append(File(file.trajectories, content))

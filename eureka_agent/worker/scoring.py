@@ -41,7 +41,7 @@ MOST_STEPS = 3000
 MOST_FEATURES = 256
 """Most columns of the observations that say what is usual in a state."""
 _BYTES_A_STEP = 64
-"""Of an answer with two values of each step."""
+"""Size of an answer with two values of each step."""
 _RIDGE = 1e-2
 _CLIPPED = 5.0
 _RANK_DIGITS = 4
@@ -154,8 +154,8 @@ class Scorer:
         kind: type[Answer],
         work: Callable[[Result, StoredSteps], Answer],
     ) -> Answer:
-        """What `work` makes of a reward's result in a fork; an answer of this `kind` with a reason
-        where it fails."""
+        """Have `work` answer from a reward's result in a fork. Where that fails, the answer of this
+        `kind` has a reason."""
         stored, job = self._steps(command), command.job
 
         def run() -> bytes:

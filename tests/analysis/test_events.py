@@ -11,7 +11,7 @@ from eureka_agent.analysis.trajectories import losses_text
 from eureka_agent.records import TaskDescription, VariableSpec
 
 STEPS = 500
-"""Of 0.02 s."""
+"""Length of an episode; a step takes 0.02 s."""
 
 
 def variable(name: str, unit: str = "m", shape: tuple[int, ...] = ()) -> VariableSpec:

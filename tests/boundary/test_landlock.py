@@ -21,7 +21,7 @@ landlock.write_only_in([inside, Path("/dev")])
 
 
 def confined(tmp_path: Path, source: str) -> str:
-    """What a process prints that may write to `inside` alone, or the last line of its error."""
+    """Output of a process that may write to `inside` alone, or the last line of its error."""
     for name in ("inside", "outside"):
         (tmp_path / name).mkdir(exist_ok=True)
         (tmp_path / name / "old").write_text("old")
