@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 
 from eureka_agent import wording
-from eureka_agent.records import Attempt, Outcome, Proposal, RungScore, Score, Stage
+from eureka_agent.records import Attempt, Outcome, Proposal, RungScore, Score, Stage, ToolCall
+from eureka_agent.text import clipped, one_line
 
 TIME_OUT = "time_out"
 """Cause of an episode that ended by its time limit."""
@@ -36,6 +38,21 @@ def origin(proposal: Proposal) -> str:
     parents = " and ".join(proposal.parents)
     under = "" if proposal.distribution is None else f": {proposal.distribution.text}"
     return f"{operator} from {parents}{under}" if parents else operator
+
+
+def call_text(call: ToolCall) -> str:
+    """`1-03: ball_speed where distance < 0.1`, or the tool's name with its arguments."""
+    try:
+        found = json.loads(call.arguments)
+    except ValueError:
+        found = None
+    given = {name: str(each) for name, each in found.items()} if isinstance(found, dict) else {}
+    given.pop("source", None)
+    of, where = given.pop("attempt", ""), given.pop("where", "")
+    rest = " ".join(given.values()) + (f" where {where}" if where else "")
+    name = "" if call.name == "ask" else call.name
+    text = f"{name} {of}".strip() + (f": {rest}" if rest else "")
+    return one_line(clipped(text, 160), 160)
 
 
 def fitness_per_seed(score: Score) -> str:

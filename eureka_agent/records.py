@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
@@ -162,6 +163,8 @@ class UntrainedScore(Record):
     length: FiniteFloat
     """Mean length of an episode in control steps."""
     episodes: Count
+    ends: dict[ShortName, Count] = Field(default_factory=dict, max_length=MOST_MEASURED)
+    """Episodes by what ended them."""
 
 
 ColumnRange = tuple[FiniteFloat, FiniteFloat, FiniteFloat]
@@ -445,6 +448,17 @@ class Cost(Record):
     seconds: float = 0.0
 
 
+def total_cost(costs: Sequence[Cost]) -> Cost:
+    """Cost of several requests, at least one; a sum is unknown where a part of it is."""
+
+    def total(name: str) -> Any:
+        found = [getattr(each, name) for each in costs]
+        return None if None in found else sum(found[1:], found[0])
+
+    summed = {name: total(name) for name in Cost.model_fields if name != "batched"}
+    return Cost(**summed, batched=costs[0].batched)
+
+
 MOST_RANKED_STEPS = 600
 """Most steps whose ranks a `Credit` has."""
 Rank = Annotated[float, Field(ge=-0.5, le=0.5, allow_inf_nan=False)]
@@ -648,8 +662,16 @@ class Diagnosis(Record):
     episodes."""
     endings: str = ""
     """Sentence on the evaluated episodes and their causes of termination; empty without any."""
+    early_ends: Count = 0
+    """Evaluated episodes that a failure ended."""
     text: str
     """The reward reflection, for the designer."""
+    tables: str = ""
+    """Tables of the worst and the best episode, for those who cannot ask for more."""
+
+    @property
+    def whole(self) -> str:
+        return "\n\n".join(filter(None, (self.text, self.tables)))
 
 
 # ── the archive ───────────────────────────────────────────────────────────────────────────────────
@@ -818,6 +840,15 @@ class RunStatus(StrEnum):
     FAILED = "failed"
 
 
+class ToolCall(Record):
+    """A model's call of a tool."""
+
+    id: str
+    name: str
+    arguments: str
+    """A JSON object, as the model wrote it."""
+
+
 class Message(Record):
     """One request to an LLM and its reply."""
 
@@ -830,6 +861,8 @@ class Message(Record):
     reply: str
     reasoning: str = ""
     """The reasoning, where the server sent it apart from the reply."""
+    calls: tuple[ToolCall, ...] = ()
+    """Tools that the reply calls."""
     finish_reason: str = "stop"
     """`eureka_agent.llm.interface.FinishReason`."""
     cost: Cost = Field(default_factory=Cost)

@@ -206,9 +206,13 @@ class SearchSettings(TrainingSettings):
     auto for the first --model, where the critic doubts."""
     analyst: str = Field("auto", json_schema_extra=OUTSIDE)
     """Model that reads parents' trainings and episodes: off, <provider>/<model>, or auto for the
-    first --model."""
+    first --model, and none where designers have tools."""
     analyst_sees: bool = False
     """Show the analyst pictures of the best and the worst episode, if its model takes them."""
+    designer_tools: Literal["auto", "written", "off"] = Field("auto", json_schema_extra=WITHIN)
+    """Tools with which models look at episodes and try drafts before they propose. auto: called by
+    the model's interface, or written where a server refuses that, and none with --llm-batch;
+    written: called by code blocks; off: none."""
     judge: str = Field("auto", json_schema_extra=OUTSIDE)
     """Model that compares pictures for --fitness judged: <provider>/<model>, or auto for the first
     --model."""
@@ -438,11 +442,12 @@ def strategy_name(settings: SearchSettings, *, refined: bool = False) -> str:
 
 
 def schedule_of(settings: SearchSettings) -> Literal["generations", "steady"]:
-    """Schedule of a search; a replay needs generations, since its replies belong to prompts, and
-    so does a model that judges what a generation has trained."""
+    """Schedule of a search: generations where one fits into a worker's slots, since a proposal is
+    worth more when all results before it are known. A replay needs generations, since its replies
+    belong to prompts, and so does a model that judges what a generation has trained."""
     if settings.schedule != "auto":
         return settings.schedule
-    if settings.fitness == "judged":
+    if settings.fitness == "judged" or settings.samples <= settings.slots:
         return "generations"
     by_model = any(name != "offline" and not name.startswith("replay:") for name in settings.model)
     return "steady" if by_model else "generations"

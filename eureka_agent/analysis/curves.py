@@ -71,6 +71,14 @@ class Evidence:
         known = [each.fitness for each in self.checkpoints if each.fitness is not None]
         return np.array(known, dtype=np.float64)
 
+    def action_deviations(self) -> list[float | None]:
+        """Standard deviation of the actions' noise at each checkpoint."""
+        found = []
+        for each in self.checkpoints:
+            before = [it.action_std for it in self.points if it.env_steps <= each.env_steps]
+            found.append(before[-1] if before else None)
+        return found
+
     def follows_fitness(self, component: str) -> bool:
         """True where a component correlates with the fitness, as the task's own term does."""
         known = [each for each in self.checkpoints if each.fitness is not None]
@@ -188,13 +196,17 @@ def reflection(evidence: Evidence, components: Sequence[ComponentSummary]) -> st
         (f"fitness [{description.fitness_unit}]", [each.fitness for each in evidence.checkpoints])
     )
     rows.append(("episode length", [each.episode_length for each in evidence.checkpoints]))
+    deviations, of_noise = evidence.action_deviations(), ""
+    if any(each is not None for each in deviations):
+        rows.append(("action noise", deviations))
+        of_noise = " Action noise: its standard deviation."
     width = max(len(name) for name, _ in rows)
     lines = [
         "The training, in which exploration noise costs fitness: means of"
         f" {len(evidence.checkpoints)} parts of {evidence.checkpoints[-1].env_steps} environment"
         " steps, one seed. Components and reward: a step; in brackets a component's share of the"
         f" reward's size in the first and the last part. Fitness: {description.fitness_doc}."
-        f" Episode length: control steps, {description.max_episode_length} at most."
+        f" Episode length: control steps, {description.max_episode_length} at most.{of_noise}"
     ]
     lines += [
         f"{name:<{width}}  {' '.join(number(value) for value in values)}{shares.get(name, '')}"

@@ -32,15 +32,16 @@ from eureka_agent.settings import SearchSettings
 from eureka_agent.text import printable, without_headings
 
 _FINDINGS = "Findings:"
+_LEAST_FOR_QUARTILES = 8
 
 
 def designer_text(
     evidence: Evidence,
     components: Sequence[records.ComponentSummary],
     findings: Sequence[records.DiagnosisFinding],
-    episodes: str = "",
+    losses: str = "",
 ) -> str:
-    """Reflection, fitness without noise, findings with advice, and the episodes if given."""
+    """Reflection, fitness without noise, findings with advice, and losses of fitness if given."""
     parts = [reflection(evidence, components)]
     if policy := _policy_text(evidence):
         parts.append(policy)
@@ -49,8 +50,8 @@ def designer_text(
     if findings:
         lines = [f"- {each.message} Advice: {each.advice}." for each in findings]
         parts.append("\n".join([_FINDINGS, *lines]))
-    if episodes:
-        parts.append(episodes)
+    if losses:
+        parts.append(losses)
     return "\n\n".join(parts)
 
 
@@ -72,7 +73,7 @@ def _policy_text(evidence: Evidence) -> str:
     text = (
         f"The policy of checkpoint {(evidence.kept or 0) + 1}, which was kept, acting without"
         f" exploration noise in {len(episodes)} episodes: mean {fitness}{spread},"
-        f" {number(min(values))} to {number(max(values))};"
+        f" {_spread_text(values)};"
         f" {_early_ends(episodes, evidence.description.success_causes)}"
     )
     early = [episode for episode in episodes if episode.ended_by != TIME_OUT]
@@ -86,6 +87,15 @@ def _policy_text(evidence: Evidence) -> str:
     others = [episode.fitness for episode in episodes if episode.ended_by == TIME_OUT]
     rest = f"the others have {number(statistics.mean(others))}"
     return f"{text}, with a mean fitness of {early_mean}; {rest}."
+
+
+def _spread_text(values: Sequence[float]) -> str:
+    """Range of values, with its quartiles where there are enough for them."""
+    ends = f"{number(min(values))} to {number(max(values))}"
+    if len(values) < _LEAST_FOR_QUARTILES:
+        return ends
+    quartiles = ", ".join(map(number, statistics.quantiles(values, n=4)))
+    return f"{ends}, a quarter of them below each of {quartiles} in turn"
 
 
 def endings_text(evidence: Evidence) -> str:
@@ -129,7 +139,8 @@ def diagnose(
     fitness = evidence.score
     if fitness is None and outcome is not None:
         fitness = outcome.training_fitness
-    episode_parts = episodes_text(episodes, evaluation, description, reads)
+    losses, tables = episodes_text(episodes, evaluation, description, reads)
+    ends = () if evaluation is None else (each.ended_by for each in evaluation.episodes)
     return records.Diagnosis(
         fitness=fitness,
         fitness_values=tuple(each.fitness for each in evidence.checkpoints),
@@ -138,7 +149,9 @@ def diagnose(
         findings=findings,
         visited=seen,
         endings=endings_text(evidence),
-        text=designer_text(evidence, components, findings, episode_parts),
+        early_ends=sum(each in description.failure_causes for each in ends),
+        text=designer_text(evidence, components, findings, losses),
+        tables=tables,
     )
 
 
@@ -173,7 +186,7 @@ class Analyst:
         text = render(
             "analyse_order.md",
             source=reward.source,
-            diagnosis=diagnosis.text,
+            diagnosis=diagnosis.whole,
             pictures=[each.description for each in pictures],
         )
         order = ChatMessage("user", text, pictures)

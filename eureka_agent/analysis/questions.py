@@ -127,6 +127,11 @@ def _rate(episode: Episode, steps: int) -> Floats:
     return rate.astype(np.float64)
 
 
+def fitness_of(episode: Episode, description: TaskDescription) -> float | None:
+    """Fitness of an episode; None where a step has none."""
+    return _fitness(_rate(episode, length_of(episode)), description)
+
+
 def _fitness(rate: Floats, description: TaskDescription) -> float | None:
     if not len(rate) or not np.isfinite(rate).all():
         return None

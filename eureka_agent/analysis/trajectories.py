@@ -224,8 +224,8 @@ def episodes_text(
     evaluation: Evaluation | None,
     description: TaskDescription,
     reads: Collection[str] = (),
-) -> str:
-    """Losses of fitness of both episodes, then end and table of each, worst first. `reads`:
+) -> tuple[str, str]:
+    """Losses of fitness of both episodes; then end and table of each, worst first. `reads`:
     variables that the reward reads."""
     shown = {name: episodes[name] for name in RECORDED if name in episodes}
     traces = {
@@ -242,7 +242,6 @@ def episodes_text(
     public = description.public_variables()
     jumps = {name: [each.step for each in events_of(it, public)] for name, it in shown.items()}
     parts = [
-        losses_text(traces, description, failures, jumps),
         LEGEND if shown else "",
         *(
             f"{name.capitalize()}"
@@ -251,7 +250,8 @@ def episodes_text(
         ),
         f"In both episodes {left_out}" if left_out else "",
     ]
-    return "\n\n".join(part for part in parts if part)
+    shown_tables = "\n\n".join(part for part in parts if part)
+    return losses_text(traces, description, failures, jumps), shown_tables
 
 
 def _ending(

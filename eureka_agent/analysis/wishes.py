@@ -65,7 +65,7 @@ class ModelReader:
             wish=wish,
             standing=standing,
             reward="" if about is None else about.proposal.reward.source,
-            behaviour="" if about is None or about.diagnosis is None else about.diagnosis.text,
+            behaviour="" if about is None or about.diagnosis is None else about.diagnosis.whole,
             correction=correction,
         )
         message = await self._model.ask(Role.READER, self._system, ChatMessage("user", order))

@@ -79,7 +79,7 @@ def write_diagnosis(run: Path, attempt: Attempt) -> None:
         write_text(folder / "outcome.json", dump_json(attempt.outcome.model_dump(mode="json")))
     if attempt.diagnosis is not None:
         write_text(folder / "diagnosis.json", dump_json(attempt.diagnosis.model_dump(mode="json")))
-        write_text(folder / "diagnosis.md", _shown(attempt.diagnosis.text))
+        write_text(folder / "diagnosis.md", _shown(attempt.diagnosis.whole))
 
 
 def write_analysis(run: Path, attempt: Attempt) -> None:

@@ -76,8 +76,8 @@ class GiveCredit(Record):
 
 
 class AskSteps(Record):
-    """Calculate a reward's total and terms in each step of stored episodes, in its own process.
-    Answered by `StepsAsked`."""
+    """Calculate a reward's total and terms in each step of stored episodes, in its own process;
+    without any in steps of random actions. Answered by `StepsAsked`."""
 
     type: Literal["ask_steps"] = "ask_steps"
     job: str
@@ -190,6 +190,8 @@ class Film(Record):
     """Show the fitness so far below each picture."""
     sheet: int = Field(0, ge=0, le=12)
     """Send a picture (JPEG) of each episode at so many moments, evenly spread; 0: none."""
+    moments: tuple[Annotated[float, Field(ge=0, le=1e9)], ...] = Field((), max_length=12)
+    """Seconds of these `sheet` moments, where they are not evenly spread."""
     trajectories: bool = False
     """Send the shown episodes' variables as an npz file, too."""
 

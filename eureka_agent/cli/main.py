@@ -32,7 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("train", "Train a reward function of your own and score it."),
     "critique": ("critique", "Check a reward function, like a linter."),
     "evaluate": ("train", "Score a run's policy on fresh episodes."),
-    "ask": ("train", "Ask what a policy does: an expression over its episodes."),
+    "look": ("look", "Ask about a run what models may ask: episodes, drafts, differences."),
     "video": ("video", "Make a video of what a run has trained."),
     "export": ("export", "Write a run's reward and policy as files to take away."),
     "prove": ("export", "Train a run's rewards by another trainer and simulator."),

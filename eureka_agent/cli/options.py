@@ -158,7 +158,7 @@ _GROUPS = {
     "To know first": "env task model budget iterations samples max_cost seed plan config",
     "Language models": (
         "base_url api temperature reply_tokens request_timeout outage concurrency llm_batch"
-        " llm_batch_wait reviewer analyst analyst_sees judge blind max_tokens price"
+        " llm_batch_wait reviewer analyst analyst_sees designer_tools judge blind max_tokens price"
     ),
     "What counts": "fitness yes scoring_episodes evaluation_episodes",
     "The search": (

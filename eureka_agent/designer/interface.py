@@ -7,6 +7,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Protocol
 
 from eureka_agent.feedback_records import Given
+from eureka_agent.llm.interface import ImagePart, ToolSpec
 from eureka_agent.records import (
     GIVEN_DESIGNER,
     Diagnosis,
@@ -15,6 +16,7 @@ from eureka_agent.records import (
     Proposal,
     Score,
     TaskDescription,
+    ToolCall,
     Verdict,
 )
 from eureka_agent.rewards import CodeReward, RewardSpecification
@@ -120,7 +122,7 @@ class DesignRequest:
     seed_spread: float | None = None
     """Pooled standard deviation between trainings of one reward; None without repeats."""
     siblings: tuple[str, ...] = ()
-    """Sources proposed earlier in this iteration; empty for concurrent requests."""
+    """Sources that were proposed earlier and have no result yet."""
     attempt: str = ""
     """Id of the attempt, for the ledger of costs. It is no part of the prompt."""
     revision: int = 0
@@ -140,6 +142,24 @@ class DesignRequest:
     def from_nothing(self) -> DesignRequest:
         """The same request for a fresh reward, without parents."""
         return replace(self, operator=Operator.FRESH, parents=(), memory=())
+
+
+class DesignTools(Protocol):
+    """Tools that a model may call before it proposes."""
+
+    specs: tuple[ToolSpec, ...]
+
+    async def answer(self, attempt: str, key: str, call: ToolCall) -> ToolResult:
+        """The answer to a call for this attempt, the same whenever this key is asked."""
+        ...
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """The answer to a call, as a model is told it."""
+
+    text: str
+    images: tuple[ImagePart, ...] = ()
 
 
 class Designer(Protocol):

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from eureka_agent.designer.interface import DesignRequest, ParentSummary, Rejection
+from eureka_agent.designer.interface import (
+    DesignRequest,
+    DesignTools,
+    ParentSummary,
+    Rejection,
+    ToolResult,
+)
 from eureka_agent.designer.reply import parse_reply
 from eureka_agent.designer.source_tools import compact, parameter_names
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
 from eureka_agent.llm.prompts import fenced, render, system_message
 from eureka_agent.llm.spoken import ending_of, spoken, why_no_answer
-from eureka_agent.records import NOT_ASKED, Message, Proposal, Verdict
+from eureka_agent.records import NOT_ASKED, Message, Proposal, Verdict, total_cost
 from eureka_agent.rewards import CodeReward
 from eureka_agent.text import clipped, printable
 
@@ -23,6 +30,12 @@ PATIENCE_AFTER_AN_ANSWER = 4
 """Times as many once a reply has held one."""
 STANDARD_ERRORS = 2.0
 """Least difference of means that counts, in standard errors: 95 % of equal ones differ by less."""
+MOST_TURNS = 3
+"""Turns of a proposal in which tools may be called."""
+MOST_CALLS = 8
+"""Calls of tools for a proposal."""
+MOST_TOLD = 20_000
+"""Characters of answers of tools, after which no further call is answered."""
 LONGEST_ANSWER_SHOWN = 20_000
 """Most characters of a rejected answer in the next request; else its source or its beginning."""
 
@@ -32,11 +45,13 @@ class LanguageModelDesigner:
 
     concurrent = True
 
-    def __init__(self, models: Sequence[ConfiguredModel]) -> None:
-        """At least one model; a request names the one to answer."""
+    def __init__(self, models: Sequence[ConfiguredModel], tools: DesignTools | None = None) -> None:
+        """At least one model; a request names the one to answer. `tools`: may be called before a
+        proposal; None: there are none."""
         self.name = ", ".join(model.name for model in models)
         self._models = {model.name: model for model in models}
         self._first = models[0].name
+        self._tools = tools
         self._answered = False
         self._unanswered = 0
         self._given_up: LanguageModelError | None = None
@@ -46,7 +61,7 @@ class LanguageModelDesigner:
         also after too many replies without a reward."""
         if self._given_up is not None:  # somebody wants another try
             self._given_up, self._unanswered = None, 0
-        return await self._ask(request, opening(request))
+        return await self._ask(request, opening(request, self._tools is not None))
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
@@ -57,17 +72,25 @@ class LanguageModelDesigner:
         if self._given_up is not None:
             raise self._given_up
         request = replace(request, rejections=(*request.rejections, Rejection(rejected, verdict)))
-        return await self._ask(request, (*opening(request), *_rejected_answers(request.rejections)))
+        start = opening(request, self._tools is not None)
+        return await self._ask(request, (*start, *_rejected_answers(request.rejections)))
 
     async def _ask(self, request: DesignRequest, messages: tuple[ChatMessage, ...]) -> Proposal:
         model = self._models[request.model or self._first]
-        message = await model.ask(
-            Role.DESIGNER,
-            *messages,
-            sample=request.seed + request.revision,
-            attempt=request.attempt,
-        )
-        proposal = _proposal(request, message)
+        conversation = _Conversation(request, self._tools, messages)
+        costs = []
+        while True:
+            message = await model.ask(
+                Role.DESIGNER,
+                *conversation.messages,
+                sample=request.seed + request.revision,
+                attempt=request.attempt,
+                tools=() if self._tools is None else self._tools.specs,
+            )
+            costs.append(message.cost)
+            if not await conversation.goes_on(message):
+                break
+        proposal = _proposal(request, message.model_copy(update={"cost": total_cost(costs)}))
         self._count(proposal)
         return proposal
 
@@ -86,8 +109,59 @@ class LanguageModelDesigner:
             raise self._given_up
 
 
-def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
-    """The messages that ask for a proposal: the part that is equal for a run, then its own."""
+class _Conversation:
+    """The turns of one proposal: calls of tools and their answers, up to the bounds."""
+
+    def __init__(
+        self, request: DesignRequest, tools: DesignTools | None, messages: tuple[ChatMessage, ...]
+    ) -> None:
+        self.messages = messages
+        self._request, self._tools = request, tools
+        self._turns = self._calls = self._told = 0
+
+    async def goes_on(self, message: Message) -> bool:
+        """Answer the calls of a reply. False for a reply without any, or after the last turn."""
+        tools = self._tools
+        if tools is None or not message.calls or self._turns >= MOST_TURNS:
+            return False
+        self._turns += 1
+        calls = message.calls[: MOST_CALLS - self._calls]
+        self._calls += len(calls)
+        results = []
+        for place, call in enumerate(calls):
+            asked = f"{message.request}\n{message.reply}\n{place} {call.name} {call.arguments}"
+            key = hashlib.sha256(asked.encode()).hexdigest()
+            if self._told >= MOST_TOLD:
+                results.append(ToolResult("No answer: enough was told for one proposal."))
+                continue
+            results.append(await tools.answer(self._request.attempt, key, call))
+            self._told += len(results[-1].text)
+        texts = [each.text for each in results]
+        texts += ["No answer: this was one call too many."] * (len(message.calls) - len(calls))
+        if self._is_over():
+            texts[-1] += "\n\nThat was the last call: answer with the reward now."
+        pictures = tuple(image for each in results for image in each.images)
+        self.messages = (
+            *self.messages,
+            ChatMessage("assistant", message.reply, calls=message.calls),
+            *(
+                ChatMessage("tool", text, answers=call.id, tool=call.name)
+                for call, text in zip(message.calls, texts, strict=True)
+            ),
+            *(
+                [ChatMessage("user", "The pictures that were asked for:", pictures)]
+                * bool(pictures)
+            ),
+        )
+        return True
+
+    def _is_over(self) -> bool:
+        return self._turns >= MOST_TURNS or self._calls >= MOST_CALLS or self._told >= MOST_TOLD
+
+
+def opening(request: DesignRequest, tools: bool = False) -> tuple[ChatMessage, ChatMessage]:
+    """The messages that ask for a proposal: the part that is equal for a run, then its own.
+    `tools`: some may be called, so that tables of episodes are left out."""
     if request.operator in NOT_ASKED:
         raise ValueError(f"no model is asked for {request.operator.value!r}")
     order = render(
@@ -96,10 +170,11 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
         memory=request.memory,
         failures=request.failures,
         reads={failure.id: parameter_names(failure.reward.source) for failure in request.failures},
-        siblings=request.siblings,
+        siblings=[compact(each) for each in request.siblings],
         number=request.number,
         angle=request.angle,
-        falls=bool(request.description.failure_causes),
+        falls=any(each.diagnosis.early_ends for each in request.parents if each.diagnosis),
+        tools=tools,
         wished=bool(request.told.wishes),
         codes={other.id: compact(other.reward.source) for other in request.memory},
     )
@@ -114,7 +189,14 @@ def opening(request: DesignRequest) -> tuple[ChatMessage, ChatMessage]:
     if request.rejections and not _said_something(request.rejections[-1].proposal):
         ending = ending_of(request.rejections[-1].proposal).value
         order = f"{order}\n{render('again.md', ending=ending)}"
-    system = system_message("system.md", request.description, request.sentence, request.settings)
+    system = system_message(
+        "system.md",
+        request.description,
+        request.sentence,
+        request.settings,
+        calls=MOST_CALLS if tools else 0,
+        turns=MOST_TURNS,
+    )
     return system, ChatMessage("user", order)
 
 

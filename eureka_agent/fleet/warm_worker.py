@@ -167,6 +167,7 @@ class FilmSettings:
     gif_seconds: float = 0.0
     fitness: bool = True
     sheet: int = 0
+    moments: tuple[float, ...] = ()
 
     def last_number(self) -> int:
         """Largest number of an episode that is shown by its number; -1 without one."""
@@ -225,7 +226,7 @@ class FilmMaker:
                 policies.append(FilmedPolicy(policy=name, title=subject.title))
             wanted: dict[str, Any] = vars(settings) | {"trajectories": trajectories is not None}
             wanted |= {} if gif is not None else {"gif_seconds": 0.0}
-            wanted |= {} if sheet is not None else {"sheet": 0}
+            wanted |= {} if sheet is not None else {"sheet": 0, "moments": ()}
             command = Film(job=job, policies=tuple(policies), **wanted)
             answer = await self._worker.ask(command, Filmed, _TIMEOUT_SECONDS, client)
             if not all(0 <= each.policy < len(subjects) for each in answer.episodes):

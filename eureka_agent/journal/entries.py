@@ -406,6 +406,23 @@ class FeedbackGiven(BaseEntry):
 # ── attempts ──────────────────────────────────────────────────────────────────────────────────────
 
 
+class ToolAnswered(BaseEntry):
+    """A tool answered a model's call before its proposal."""
+
+    kind: Literal["tool-answered"] = "tool-answered"
+    attempt: str
+    """Id of the coming proposal."""
+    key: str
+    """Hash of the conversation and the call."""
+    call: records.ToolCall
+    text: str
+    pictures: tuple[str, ...] = ()
+    """Files in the run's folder."""
+
+    def line(self, state: RunState) -> str:
+        return f"{self.attempt} asks {words.call_text(self.call)}"
+
+
 class Proposed(Untold, OfAttempt):
     """A designer's proposal."""
 

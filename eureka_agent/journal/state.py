@@ -59,6 +59,8 @@ class RunState:
     iterations_ended: set[int] = field(default_factory=set)
     plans: dict[tuple[int, int], Planned] = field(default_factory=dict)
     """Plans by iteration and sample."""
+    answers: dict[str, entries.ToolAnswered] = field(default_factory=dict)
+    """Answers of tools, by key."""
     confirmations: tuple[entries.ConfirmationStarted, ...] = ()
     batches: dict[str, RequestBatch] = field(default_factory=dict)
     """Batches of requests to models by the run's own id, in the order of their planning."""
@@ -191,6 +193,8 @@ class RunState:
             case Planned() as entry:
                 self.plans[entry.iteration, entry.sample] = entry
                 self.decision = None
+            case entries.ToolAnswered() as entry:
+                self.answers[entry.key] = entry
             case entries.FinalTrained() as entry:
                 self.by_training[entry.training.name, entry.training.seed] = entry.training
             case progress.RequestBatchPlanned(batch=batch):

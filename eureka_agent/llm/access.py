@@ -39,6 +39,8 @@ class ModelAccess:
     """None: the provider's own address, or the one in its environment variable."""
     api: Literal["auto", "chat", "responses"] = "auto"
     """Interface of openai/: auto is Responses at OpenAI's own address, else Chat Completions."""
+    tools: Literal["native", "written"] = "native"
+    """Form of tools; a server that refuses native ones gets written ones."""
     timeout_s: float = 600.0
     """Timeout of a whole reply: models that reason take minutes."""
     on_retry: RetryObserver = _ignore

@@ -258,5 +258,6 @@ def batched_request(key: str, request: CompletionRequest) -> BatchedRequest:
 
 def estimated_tokens(request: CompletionRequest) -> int:
     characters = sum(len(message.content) for message in request.messages)
+    characters += sum(len(tool.doc) + len(str(tool.schema)) for tool in request.tools)
     pictures = sum(len(message.images) for message in request.messages)
     return characters // CHARACTERS_PER_TOKEN + 1 + IMAGE_TOKENS * pictures

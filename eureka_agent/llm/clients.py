@@ -38,6 +38,7 @@ from eureka_agent.llm.access import (
 )
 from eureka_agent.llm.breaker import Breaker, Retries
 from eureka_agent.llm.interface import Completion, CompletionRequest, LanguageModel
+from eureka_agent.llm.tool_calls import with_written_calls
 
 LONGEST_BODY_BYTES = 4 << 20
 """Longest answer: a hundred times a long reply with its reasoning."""
@@ -224,13 +225,16 @@ class ServedModel(ABC):
             self.name, access.breaker or Breaker(), access.outage_s, access.on_retry
         )
         self._tell = access.on_retry
+        if access.tools == "written":
+            forms.write_tools()
 
     async def complete(self, request: CompletionRequest) -> Completion:
         """Try a request, also in another form where one is refused. Raises RequestFailedError."""
         while True:
             known, started = self.forms.refused, time.monotonic()
             try:
-                return (await self._once(request)).made_in(time.monotonic() - started)
+                completion = (await self._once(request)).made_in(time.monotonic() - started)
+                return with_written_calls(completion, request.tools)
             except failures.RequestFailedError as error:
                 failure = error
             if failure.refusal:

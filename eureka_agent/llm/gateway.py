@@ -23,6 +23,7 @@ from eureka_agent.llm.interface import (
     LanguageModel,
     MessageStore,
     Role,
+    ToolSpec,
     message_key,
     transcript,
 )
@@ -205,6 +206,10 @@ class Gateway:
             request=_storable(transcript(request.messages)),
             reply=_storable(completion.text),
             reasoning=_storable(completion.reasoning),
+            calls=tuple(
+                each.model_copy(update={"arguments": _storable(each.arguments)})
+                for each in completion.calls
+            ),
             finish_reason=completion.finish_reason.value,
             cost=completion.cost.model_copy(update={"money": money}),
             created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -232,10 +237,16 @@ class ConfiguredModel:
         return self.model.name
 
     async def ask(
-        self, role: Role, *messages: ChatMessage, sample: int = 0, attempt: str = ""
+        self,
+        role: Role,
+        *messages: ChatMessage,
+        sample: int = 0,
+        attempt: str = "",
+        tools: tuple[ToolSpec, ...] = (),
     ) -> Message:
         """Return the stored reply to a conversation. `sample`: number of the reply to one prompt;
-        `attempt`: its attempt's id. Raises BudgetSpentError, LanguageModelError."""
+        `attempt`: its attempt's id; `tools`: may be called. Raises BudgetSpentError,
+        LanguageModelError."""
         request = CompletionRequest(
             messages=messages,
             temperature=self.temperature,
@@ -243,5 +254,6 @@ class ConfiguredModel:
             sample=sample,
             role=role,
             attempt=attempt,
+            tools=tools,
         )
         return await self.gateway.ask(self.model, request)

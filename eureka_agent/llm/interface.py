@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from eureka_agent.errors import EurekaError
-from eureka_agent.records import Cost, Message
+from eureka_agent.records import Cost, Message, ToolCall
 
 if TYPE_CHECKING:
     from eureka_agent.llm.breaker import Retries
@@ -63,10 +63,29 @@ class ImagePart:
 class ChatMessage:
     """One turn of a conversation."""
 
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "user", "assistant", "tool"]
+    """`tool`: the answer to a call."""
     content: str
     images: tuple[ImagePart, ...] = ()
     """Pictures after the text, of a user's turn."""
+    calls: tuple[ToolCall, ...] = ()
+    """Calls of an assistant's turn."""
+    answers: str = ""
+    """Id of the call that a tool answers."""
+    tool: str = ""
+    """Name of that tool."""
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """A tool that a model may call."""
+
+    name: str
+    doc: str
+    schema: Mapping[str, Any]
+    """JSON schema of its arguments, an object."""
+    text_argument: str = ""
+    """Argument that is a text of many lines, such as code; empty for none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +103,8 @@ class CompletionRequest:
     role: Role = Role.DESIGNER
     attempt: str = ""
     """Id of the reply's attempt. Like `role` it is neither sent nor part of the key."""
+    tools: tuple[ToolSpec, ...] = ()
+    """Tools that may be called. Their names are part of the key."""
 
     @property
     def system(self) -> str:
@@ -119,6 +140,8 @@ class Completion:
     """The reasoning, where the server sends it apart from the text."""
     cost: Cost = field(default_factory=Cost)
     """Tokens and time; no money yet."""
+    calls: tuple[ToolCall, ...] = ()
+    """Tools that it calls, before it goes on."""
 
     def made_in(self, seconds: float, *, batched: bool = False) -> Completion:
         cost = self.cost.model_copy(update={"seconds": seconds, "batched": batched})
@@ -163,12 +186,18 @@ def message_key(model: str, request: CompletionRequest) -> str:
     content = {
         "model": model,
         "messages": [
-            [message.role, message.content, *(image.digest for image in message.images)]
+            [
+                message.role,
+                message.content,
+                *(image.digest for image in message.images),
+                *((call.name, call.arguments) for call in message.calls),
+            ]
             for message in request.messages
         ],
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,
         "sample": request.sample,
+        **({"tools": [each.name for each in request.tools]} if request.tools else {}),
     }
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
@@ -177,6 +206,8 @@ def transcript(messages: tuple[ChatMessage, ...]) -> str:
     """A conversation as Markdown, stored beside an attempt. A picture is a line about it."""
     parts = []
     for message in messages:
-        parts.append(f"# {message.role}\n\n{message.content.strip()}")
+        head = f"# {message.role}{f' {message.tool}' if message.tool else ''}"
+        parts.append(f"{head}\n\n{message.content.strip()}")
+        parts += [f"(calls {each.name} {each.arguments})" for each in message.calls]
         parts += [f"(picture: {each.description}, {each.digest[:12]})" for each in message.images]
     return "\n\n".join(parts) + "\n"

@@ -26,10 +26,12 @@ def system_message(
     description: TaskDescription,
     sentence: str,
     settings: SearchSettings | None = None,
+    **values: Any,
 ) -> ChatMessage:
-    """A role's system message: the same in every request of a run, for the provider's cache."""
+    """A role's system message: the same in every request of a run, for the provider's cache.
+    `values`: of its template."""
     task = task_text(description, sentence, settings)
-    return ChatMessage("system", f"{render(template)}\n{task}")
+    return ChatMessage("system", f"{render(template, **values)}\n{task}")
 
 
 def task_text(

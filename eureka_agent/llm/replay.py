@@ -14,7 +14,10 @@ from eureka_agent.records import Cost, Message
 
 REPLAY = "replay:"
 """Prefix of a recording's name in place of a model's."""
-SETTINGS = ("model", "reviewer", "analyst", "temperature", "reply_tokens", "fitness", "judge")
+SETTINGS = (
+    *("model", "reviewer", "analyst", "temperature", "reply_tokens", "fitness", "judge"),
+    *("designer_tools", "llm_batch"),
+)
 """Settings of models, which a replay takes from the recording."""
 SEARCH_SETTINGS = ("env", "task", "sentence", "strategy", "iterations", "samples", "seed")
 """Settings that determine the requests: a replay must be given the same."""
@@ -93,6 +96,7 @@ class ReplayModel:
         return interface.Completion(
             text=message.reply,
             reasoning=message.reasoning,
+            calls=message.calls,
             finish_reason=interface.FinishReason(message.finish_reason),
             cost=Cost(prompt_tokens=0, completion_tokens=0),
         )

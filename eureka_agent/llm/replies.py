@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from eureka_agent.llm import failures
+from eureka_agent.llm import failures, tool_calls
 from eureka_agent.llm.interface import (
     LONGEST_REPLY_TOKENS,
     ChatMessage,
@@ -16,11 +16,13 @@ from eureka_agent.llm.interface import (
     CompletionRequest,
     FinishReason,
 )
-from eureka_agent.records import Cost, known_tokens
+from eureka_agent.records import Cost, ToolCall, known_tokens
 
 BOUNDS = ("max_tokens", "max_completion_tokens")
 """Names of the bound on tokens: newer models refuse the first, older servers know no other."""
 SYSTEM = "a system message"
+TOOLS = "tools"
+"""Native tools: a server that refuses them gets them in writing."""
 OPTIONAL = ("store", "cache_control")
 """Parameters that are left out where they are refused."""
 _LONGEST_WORDS = 4_000
@@ -30,6 +32,13 @@ _REFUSED = re.compile(
     r"|(?:not|n['’]t) (?:support|permit|allow|accept|recogni)|invalid (?:param|arg|field|property)",
     re.IGNORECASE,
 )
+_TOOLS_REFUSED = re.compile(
+    r"\btools?\b.{0,80}(?:support|require|not |n['’]t |unknown|invalid|unexpected|extra)"
+    r"|(?:support|require|unsupported|unknown|unexpected|extra).{0,80}\btools?\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_NOT_OF_TOOLS = (401, 402, 403, 408, 409, 429)
+"""A missing page may mean that no server behind a router takes tools."""
 _SYSTEM = r"(?:system|developer)"
 _NOT = r"(?:\bnot|n['’]t|unsupported|unexpected|unknown|invalid)\b"
 _SYSTEM_REFUSED = re.compile(
@@ -52,8 +61,14 @@ class Forms:
         self._bounds = bounds
         self.refused: frozenset[str] = frozenset()
 
+    def write_tools(self) -> None:
+        """Give tools in writing alone."""
+        self.refused |= {TOOLS}
+
     def of(self, request: CompletionRequest) -> CompletionRequest:
-        """The request with its system message where the server takes it."""
+        """The request with its tools and its system message where the server takes them."""
+        if TOOLS in self.refused:
+            request = tool_calls.written(request)
         if SYSTEM not in self.refused or not request.turns or not request.system.strip():
             return request
         first, *others = request.turns
@@ -67,13 +82,14 @@ class Forms:
     def learn(self, failure: failures.RequestFailedError, known: frozenset[str]) -> str:
         """Take in a refusal of a form, by a server that was asked without the forms in `known`.
         Returns the refused form; empty for another failure."""
-        if (
-            failure.trouble not in (failures.Trouble.STATUS, failures.Trouble.OTHER)
-            or failure.status in _OTHER_REASONS
-        ):
+        if failure.trouble not in (failures.Trouble.STATUS, failures.Trouble.OTHER):
             return ""
         words, found = failure.words[:_LONGEST_WORDS], ""
-        if _SYSTEM_REFUSED.search(words):
+        if failure.status not in _NOT_OF_TOOLS and _TOOLS_REFUSED.search(words):
+            found = TOOLS
+        elif failure.status in _OTHER_REASONS:
+            return ""
+        elif _SYSTEM_REFUSED.search(words):
             found = SYSTEM
         elif _REFUSED.search(words):
             names = (*self._bounds[:-1], *OPTIONAL)
@@ -87,34 +103,55 @@ class Forms:
 def chat_body(model: str, request: CompletionRequest, forms: Forms) -> dict[str, Any]:
     """Body for Chat Completions, also of litellm."""
     messages = _turns(
-        request.messages, "text", lambda url, _: {"type": "image_url", "image_url": {"url": url}}
+        request.messages,
+        "text",
+        lambda url, _: {"type": "image_url", "image_url": {"url": url}},
+        tool_calls.with_chat_calls,
     )
-    return {"model": model, "messages": messages} | _options(request, forms.bound)
+    tools = {"tools": tool_calls.chat_tools(request.tools)} if request.tools else {}
+    return {"model": model, "messages": messages, **tools} | _options(request, forms.bound)
 
 
 def responses_body(model: str, request: CompletionRequest, forms: Forms) -> dict[str, Any]:
     """Body for Responses; nothing is stored on the server, as the archive has it."""
     turns = _turns(
-        request.turns, "input_text", lambda url, _: {"type": "input_image", "image_url": url}
+        request.turns,
+        "input_text",
+        lambda url, _: {"type": "input_image", "image_url": url},
+        tool_calls.with_response_calls,
     )
     return {
         "model": model,
         "input": turns,
         **({} if "store" in forms.refused else {"store": False}),
         **({"instructions": request.system} if request.system else {}),
+        **({"tools": tool_calls.responses_tools(request.tools)} if request.tools else {}),
         **_options(request, "max_output_tokens"),
     }
 
 
 def messages_body(model: str, request: CompletionRequest, forms: Forms) -> dict[str, Any]:
     """Body for Messages, which demand a bound on the reply."""
-    turns = _turns(request.turns, "text", lambda _, source: {"type": "image", "source": source})
+    turns = tool_calls.joined_results(
+        _turns(
+            request.turns,
+            "text",
+            lambda _, source: {"type": "image", "source": source},
+            tool_calls.with_message_calls,
+        )
+    )
     body: dict[str, Any] = {"model": model, "messages": turns, "max_tokens": LONGEST_REPLY_TOKENS}
+    # all requests of a run begin alike: the part before this mark is cached for minutes
+    takes_mark = "cache_control" not in forms.refused
+    cached = {"cache_control": {"type": "ephemeral"}} if takes_mark else {}
     if request.system.strip():
-        # all requests of a run begin alike: the part before this mark is cached for minutes
-        takes_mark = "cache_control" not in forms.refused
-        cached = {"cache_control": {"type": "ephemeral"}} if takes_mark else {}
         body["system"] = [{"type": "text", "text": request.system, **cached}]
+    if request.tools:
+        body["tools"] = tool_calls.messages_tools(request.tools)
+        if cached and turns:  # the conversation goes on from here
+            last = turns[-1]["content"]
+            parts = last if isinstance(last, list) else [{"type": "text", "text": last}]
+            turns[-1]["content"] = [*parts[:-1], {**parts[-1], **cached}]
     return body | _options(request, "max_tokens")
 
 
@@ -124,17 +161,22 @@ def _options(request: CompletionRequest, bound: str) -> dict[str, Any]:
 
 
 def _turns(
-    messages: Iterable[ChatMessage], kind: str, picture: Callable[[str, Any], dict[str, Any]]
+    messages: Iterable[ChatMessage],
+    kind: str,
+    picture: Callable[[str, Any], dict[str, Any]],
+    with_calls: Callable[[dict[str, Any], ChatMessage], list[dict[str, Any]]],
 ) -> list[dict[str, Any]]:
     """Messages with their pictures after the text, a part of that kind. `picture` makes a part of a
-    picture's URL or source. A message without pictures stays plain text."""
+    picture's URL or source, `with_calls` the parts of a turn with calls or an answer to one. A
+    message without pictures stays plain text."""
     turns = []
     for each in messages:
         parts: list[dict[str, Any]] = [{"type": kind, "text": each.content}]
         for image in each.images:
             source = {"type": "base64", "media_type": image.media_type, "data": image.base64}
             parts.append(picture(f"data:{image.media_type};base64,{image.base64}", source))
-        turns.append({"role": each.role, "content": parts if each.images else each.content})
+        turn = {"role": each.role, "content": parts if each.images else each.content}
+        turns += with_calls(turn, each)
     return turns
 
 
@@ -165,6 +207,13 @@ class Content:
     reasoning: str = ""
     refusal: str = ""
     calls_tool: bool = False
+    calls: list[ToolCall] = field(default_factory=list)
+
+    def call(self, id_: Any, name: Any, arguments: Any) -> None:
+        """Add a call of a tool."""
+        if len(self.calls) < tool_calls.MOST_CALLS:
+            number = len(self.calls) + 1
+            self.calls.append(tool_calls.tool_call(number, id_, name, arguments))
 
 
 def decoded(body: bytes) -> Any:
@@ -208,6 +257,10 @@ def read_content(content: Any) -> Content:
             inner.refusal = _string(part(each, "refusal"))
         elif "reasoning" in kind or "thinking" in kind:
             inner.reasoning = _words(each)
+        elif kind == "tool_use":
+            read.call(part(each, "id"), part(each, "name"), part(each, "input"))
+        elif kind == "function_call":
+            read.call(part(each, "call_id"), part(each, "name"), part(each, "arguments"))
         inner.calls_tool = inner.calls_tool or kind.endswith(("tool_use", "_call"))
         read.text = _joined(read.text, inner.text, apart)
         read.reasoning = _joined(read.reasoning, inner.reasoning, True)
@@ -233,7 +286,8 @@ def completed(content: Content, ending: FinishReason, cost: Cost) -> Completion:
         each.encode("utf-8", "replace").decode()
         for each in (content.text or content.refusal, content.reasoning[-LONGEST_REASONING:])
     )
-    return Completion(text=text, finish_reason=ending, reasoning=reasoning, cost=cost)
+    calls = () if ending is FinishReason.CUT_OFF else tuple(content.calls)
+    return Completion(text=text, finish_reason=ending, reasoning=reasoning, cost=cost, calls=calls)
 
 
 def _cost(usage: Any, prompt: str, reply: str) -> Cost:
@@ -269,9 +323,11 @@ def read_chat(response: Any) -> Completion:
     if not content.text:
         hidden = part(message, "provider_specific_fields", "refusal")
         content.refusal = content.refusal or _string(hidden)
-    content.calls_tool = content.calls_tool or bool(
-        part(message, "tool_calls") or part(message, "function_call")
-    )
+    called = part(message, "tool_calls")
+    for each in called if isinstance(called, list) else []:
+        function = part(each, "function")
+        content.call(part(each, "id"), part(function, "name"), part(function, "arguments"))
+    content.calls_tool = bool(content.calls_tool or called or part(message, "function_call"))
     cost = _cost(part(response, "usage"), "prompt_tokens", "completion_tokens")
     if not cost.prompt_tokens:  # litellm gives 0 for unknown
         cost = cost.model_copy(update={"prompt_tokens": None, "completion_tokens": None})

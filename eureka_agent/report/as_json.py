@@ -159,7 +159,7 @@ def attempt_in_full_to_json(attempt: Attempt, fitness_origin: str = "") -> dict[
         "source": attempt.proposal.reward.source,
         "reasoning": attempt.proposal.reasoning,
         "outcome": attempt.outcome.model_dump(mode="json") if attempt.outcome is not None else None,
-        "reflection": attempt.diagnosis.text if attempt.diagnosis is not None else "",
+        "reflection": attempt.diagnosis.whole if attempt.diagnosis is not None else "",
     }
 
 

@@ -280,7 +280,7 @@ def _diagnosis(diagnosis: Diagnosis) -> list[Block]:
         for values in [(each.minimum, each.mean, each.maximum)]
     ]
     found = [f"{each.code}: {each.message} Try: {each.advice}." for each in diagnosis.findings]
-    told = diagnosis.text.strip()
+    told = diagnosis.whole.strip()
     return [
         Items(found) if found else Words("The analyzer found nothing wrong."),
         Grid(titles, rows, numbers=titles[1:]),

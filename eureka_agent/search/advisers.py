@@ -14,7 +14,7 @@ from eureka_agent.analysis.wishes import ModelReader, Reads
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.critic.review import Reviewer
 from eureka_agent.designer.distribution_writer import DistributionWriter
-from eureka_agent.designer.interface import Designer, GivenDesigner
+from eureka_agent.designer.interface import Designer, DesignTools, GivenDesigner
 from eureka_agent.designer.offline.designer import OfflineDesigner
 from eureka_agent.designer.offline.wishes import OfflineReader
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
@@ -155,8 +155,10 @@ def advisers_of(
     time_is_up: Callable[[], str],
     observer: Observer,
     context: SearchContext = ALONE,
+    tools: DesignTools | None = None,
 ) -> Advisers:
-    """The advisers of a run: a given reward, the models, or the offline designer."""
+    """The advisers of a run: a given reward, the models, or the offline designer. `tools`: for the
+    models that design."""
     if given is not None:
         return Advisers(given)
     if models is None:
@@ -173,7 +175,7 @@ def advisers_of(
         batches_of(run, budget, observer),
     )
     model_designer = LanguageModelDesigner(
-        [models.configured(model, gateway) for model in models.designers]
+        [models.configured(model, gateway) for model in models.designers], tools
     )
     task = (run.description, run.sentence, run.settings)
     reviewer, analyst, judge = (

@@ -1,55 +1,108 @@
-"""Questions to what an attempt's policy does: its evaluated episodes are played again, kept in its
-folder, and asked behind the wall."""
+"""The bench at which a run is asked: that of a search, whose models call its tools, and one with
+workers of its own."""
 
 from __future__ import annotations
 
-import asyncio
-import re
 import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
-from eureka_agent.analysis.questions import QuestionAnswer, QuestionError, answer
-from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.archive import artefacts
+from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
-from eureka_agent.critic.expressions import CONDITION, question
+from eureka_agent.archive.safe_files import inside
+from eureka_agent.critic.critic import Critic
+from eureka_agent.designer.interface import ToolResult
+from eureka_agent.errors import EurekaError
 from eureka_agent.fleet.dry_runner import DryRunner
+from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.records import Attempt
+from eureka_agent.fleet.warm_worker import FilmMaker
+from eureka_agent.journal.entries import Observer, ToolAnswered
+from eureka_agent.llm.interface import ImagePart
+from eureka_agent.llm.tool_calls import arguments_of
+from eureka_agent.records import Attempt, ToolCall
 from eureka_agent.sandbox.choose import choose_wall
-from eureka_agent.search.scoring import rescore
+from eureka_agent.search.drafts import RunMemory
 from eureka_agent.search.seeds import derive_seed
+from eureka_agent.search.seeing import sheet_of
+from eureka_agent.text import clipped, printable
+from eureka_agent.tools.bench import Bench
+from eureka_agent.tools.definitions import LONGEST_ANSWER, call, tools_of
 
 TIMEOUT_S = 30.0
+PICTURES = "frames"
+"""Folder of the pictures that models asked for."""
 
 
-async def ask(run: Run, attempt: Attempt, expression: str, where: str = "") -> QuestionAnswer:
-    """Ask the evaluated episodes of an attempt. Raises QuestionError, and RunFolderError without a
-    policy."""
-    reward = question(expression, where, run.description)
-    path = await all_episodes(run, attempt)
+def bench_of(
+    run: Run, runner: DryRunner, evaluator: Evaluator, critic: Critic, maker: FilmMaker | None
+) -> Bench:
+    """The bench of a run with these workers. `maker` draws pictures; None: there are none."""
+
+    async def play(attempt: Attempt, path: Path) -> None:
+        policy = artefacts.stored_policy(run, attempt.id)
+        seed, episodes = derive_seed("evaluation", attempt.seed), run.settings.evaluation_episodes
+        await evaluator.evaluate(policy, seed, episodes, path, recorded="all")
+
+    async def photograph(attempt: Attempt, moments: Sequence[float]) -> ImagePart:
+        assert maker is not None
+        return await sheet_of(run, attempt.id, maker, moments)
+
+    memory = RunMemory(run, in_order=False)
+    return Bench(run, runner, critic, memory.now, play, photograph if maker is not None else None)
+
+
+@asynccontextmanager
+async def opened_bench(run: Run) -> AsyncIterator[Bench]:
+    """A bench with workers of its own, which start when they are needed."""
     with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
         problem = Problem(run.settings.env, run.description.task, run.written_fitness)
-        wall = choose_wall(run.settings.sandbox)
-        runner = DryRunner(wall, problem, Path(scratch), TIMEOUT_S)
+        wall, folder = choose_wall(run.settings.sandbox), Path(scratch)
+        runner = DryRunner(wall, problem, folder / "asked", TIMEOUT_S)
+        evaluator = Evaluator(wall, problem, folder / "evaluated")
+        maker = FilmMaker(wall, problem, folder / "filmed")
         try:
-            asked = await runner.ask(reward, {attempt.id: path})
+            critic = Critic(run.description, runner)
+            yield bench_of(run, runner, evaluator, critic, maker)
         finally:
             await runner.close()
-    if asked.reason:
-        reason = re.sub(r"^line \d+: the total", "it", asked.reason)
-        hint = "it gives one number a step: an entry, as in x[:, 0], or what x.norm(dim=-1) gives"
-        raise QuestionError(f"{expression!r} has no values: {reason}", hint)
-    episodes = await asyncio.to_thread(read_trajectories, path)
-    told = (expression.strip(), where.strip())
-    return answer(told, asked.total, asked.terms.get(CONDITION), episodes, run.description)
+            await evaluator.close()
+            await maker.close()
 
 
-async def all_episodes(run: Run, attempt: Attempt) -> Path:
-    """File of all evaluated episodes of an attempt, which are the same whenever they are played."""
-    policy = artefacts.stored_policy(run, attempt.id)
-    path = artefacts.attempt_folder(run.folder, attempt.id) / artefacts.EPISODES
-    if not path.is_file() or path.stat().st_mtime < policy.stat().st_mtime:
-        seed, episodes = derive_seed("evaluation", attempt.seed), run.settings.evaluation_episodes
-        await rescore(run, policy, seed, episodes, {}, path, recorded="all")
-    return path
+class RunTools:
+    """The tools of a search's designers. Each answer is recorded before a model reads it, so that a
+    resumed run tells the same."""
+
+    def __init__(self, bench: Bench, observer: Observer) -> None:
+        self._bench, self._observer = bench, observer
+        self.specs = tuple(each.spec for each in tools_of(bench))
+
+    async def answer(self, attempt: str, key: str, call: ToolCall) -> ToolResult:
+        """The recorded answer to this call, or a new one; what has none is told why."""
+        known = self._bench.run.archive.state.answers.get(key)
+        if known is None:
+            text, pictures = await self._called(key, call)
+            known = ToolAnswered(attempt=attempt, key=key, call=call, text=text, pictures=pictures)
+            self._observer(known)
+        return ToolResult(known.text, tuple(map(self._picture, known.pictures)))
+
+    async def _called(self, key: str, asked: ToolCall) -> tuple[str, tuple[str, ...]]:
+        try:
+            answer = await call(self._bench, asked.name, arguments_of(asked))
+        except EurekaError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            return printable(clipped(f"No answer: {error.message}{hint}", LONGEST_ANSWER)), ()
+        names = []
+        for place, picture in enumerate(answer.pictures()):
+            names.append(f"{PICTURES}/{key[:16]}-{place}.jpg")
+            path = inside(self._bench.run.folder, names[-1])
+            path.parent.mkdir(exist_ok=True)
+            write_file(path, partial(Path.write_bytes, data=picture.data))
+        return printable(clipped(answer.text(), LONGEST_ANSWER)), tuple(names)
+
+    def _picture(self, name: str) -> ImagePart:
+        return ImagePart(inside(self._bench.run.folder, name).read_bytes(), name)

@@ -27,6 +27,7 @@ from eureka_agent.journal.progress import (
 from eureka_agent.records import CurvePoint
 from eureka_agent.report.curve_log import CurveLog
 from eureka_agent.search.advisers import Advisers, advisers_of
+from eureka_agent.search.asking import RunTools, bench_of
 from eureka_agent.search.attempts import AttemptRunner
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.budget import time_limit
@@ -54,7 +55,6 @@ async def run_assembled(
     """Assemble the pieces of a run's search and run it, up to `best/` and the video."""
     settings = run.settings
     deadline = Deadline(run, time_limit(settings), recorder.seconds, recorder, context.time_limit)
-    advisers = advisers_of(ready.models, ready.given, run, deadline.is_up, recorder, context)
     async with AsyncExitStack() as stack:
         if context.machine is not None:
             fleet = context.machine.fleet(ready.hardware)
@@ -62,6 +62,18 @@ async def run_assembled(
             scratch = inside(run.folder, WORKERS_FOLDER)
             shutil.rmtree(scratch, ignore_errors=True)  # of a run that was killed
             fleet = await stack.enter_async_context(ready.new_fleet(scratch))
+        slots = plan_capacity(settings, ready.hardware.places).slots
+        # in company of other searches all slots are filled
+        population = ready.population(slots if context.machine is None else settings.slots)
+        evaluator = await stack.enter_async_context(fleet.evaluator(population.problem))
+        maker = await stack.enter_async_context(fleet.film_maker(population.problem))
+        tools = None
+        if ready.models is not None and ready.models.tools:
+            sees = maker if settings.analyst_sees else None
+            drafts = Critic(run.description, ready.dry_runner, novelty=settings.novelty)
+            tools = RunTools(bench_of(run, ready.dry_runner, evaluator, drafts, sees), recorder)
+        about = deadline.is_up, recorder, context, tools
+        advisers = advisers_of(ready.models, ready.given, run, *about)
         ask = None
         if person is not None:
             assert advisers.reader is not None  # `refine` refuses a reward of one's own
@@ -69,11 +81,6 @@ async def run_assembled(
             stack.push_async_callback(refinement.clips.close)
             ask = partial(person, refinement)
         stack.push_async_callback(advisers.finish, recorder)
-        slots = plan_capacity(settings, ready.hardware.places).slots
-        # in company of other searches all slots are filled
-        population = ready.population(slots if context.machine is None else settings.slots)
-        evaluator = await stack.enter_async_context(fleet.evaluator(population.problem))
-        maker = await stack.enter_async_context(fleet.film_maker(population.problem))
         snapshots = SnapshotStore(run.folder)
 
         def on_progress(job: str, points: Sequence[CurvePoint]) -> None:

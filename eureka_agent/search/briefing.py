@@ -28,11 +28,16 @@ from eureka_agent.search.scoring import changes, coverage_so_far, score_table, s
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.seeing import RunAnalyst
 from eureka_agent.search.strategies import ProposalPlan, Strategy
+from eureka_agent.settings import schedule_of
 
 FAILURES_SHOWN = 4
 """Failures in a request, newest first."""
 MEMORY_SHOWN = 3
 """Good attempts besides the parents in a request."""
+
+
+SIBLINGS_SHOWN = 6
+"""Proposals on their way in a request, the newest ones."""
 
 
 class Briefing:
@@ -120,11 +125,11 @@ class Briefing:
         return [after[place] if place % 2 == 0 else plan for place, plan in enumerate(plans)]
 
     async def request(self, plan: Planned) -> DesignRequest:
-        """The design request for a plan, after the analyst has read the first parent's training."""
+        """The design request for a plan, after the analyst has read the parents' trainings."""
         settings, state = self._run.settings, self._run.archive.state_at(plan.seen)
         history = standing.judged(state.attempts(), state.feedback)
         known = {attempt.id: attempt for attempt in history}
-        analysis = await self._analysis(plan, known)
+        analyses = {each: await self._analysis(plan, known[each]) for each in plan.parents}
         feedback = told(self._run, state, plan)
         references = self._references(plan, state.trainings())
         lacking = coverage_so_far(self._run, state)
@@ -138,10 +143,10 @@ class Briefing:
             parents=tuple(
                 replace(
                     self._summary(known[parent]),
-                    analysis=analysis if place == 0 else "",
+                    analysis=analyses.get(parent, ""),
                     changes=changes(known[parent], history),
                 )
-                for place, parent in enumerate(plan.parents)
+                for parent in plan.parents
             ),
             failures=tuple(
                 FailureSummary(each.id, each.proposal.reward, each.stage.value, each.reason)
@@ -159,7 +164,21 @@ class Briefing:
             told=feedback,
             coverage="" if lacking is None else lacking.fact,
             given=given,
+            siblings=self._siblings(plan, state),
         )
+
+    def _siblings(self, plan: Planned, state: RunState) -> tuple[str, ...]:
+        """Sources that were on their way when this was planned in a steady search. One of
+        generations gives those of its own."""
+        if schedule_of(self._run.settings) != "steady":
+            return ()
+        under_way = (Stage.PROPOSED, Stage.ACCEPTED)
+        return tuple(
+            each.proposal.reward.source
+            for each in state.attempts()
+            if each.stage in under_way
+            and (each.iteration, each.sample) != (plan.iteration, plan.sample)
+        )[-SIBLINGS_SHOWN:]
 
     def _memory(
         self, plan: Planned, history: Sequence[Attempt], feedback: Told
@@ -181,11 +200,10 @@ class Briefing:
         scores = score_table(trainings)
         return tuple(each for each in scores if each.name in shown and each.mean is not None)
 
-    async def _analysis(self, plan: Planned, known: dict[str, Attempt]) -> str:
-        """The analysis of the first parent, for a model."""
-        if not plan.parents or plan.operator is Operator.EDIT or self._analyst is None:
+    async def _analysis(self, plan: Planned, parent: Attempt) -> str:
+        """The analysis of a parent, for a model."""
+        if plan.operator is Operator.EDIT or self._analyst is None:
             return ""
-        parent = known[plan.parents[0]]
         if parent.diagnosis is None:
             return ""
         text = await self._analyst.analyse(parent.id, parent.proposal.reward, parent.diagnosis)

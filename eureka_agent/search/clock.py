@@ -29,6 +29,7 @@ from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.models import Models
+from eureka_agent.search.schedules import WAVES
 from eureka_agent.search.seeing import AT_ONCE, COMPARISONS
 from eureka_agent.settings import SearchSettings, schedule_of, training_part
 from eureka_agent.training_counts import TrainingCounts
@@ -38,6 +39,8 @@ ROLLOUT_SHARE = 0.4
 VIDEO_SECONDS = 5.0
 PROPOSAL_SECONDS, DRAFT_SECONDS = 0.05, 0.04
 """Design of a proposal, and of each further draft, without a model (benchmarks/LOG.md)."""
+USUAL_TURNS = 2
+"""Requests for a proposal of a designer with tools."""
 REPLY_SECONDS = 20.0
 """Assumed latency of a model's reply. Models differ much."""
 
@@ -95,7 +98,11 @@ class SearchClock:
         size = made.candidates * min(1, settings.iterations)
         later = max(0, settings.iterations - 1)
         design, draft = (REPLY_SECONDS,) * 2 if live else (PROPOSAL_SECONDS, DRAFT_SECONDS)
-        passes = math.ceil(size / settings.concurrency) if live else size
+        passes = size
+        if live:
+            waves = 1 if schedule_of(settings) == "steady" else min(WAVES, size)
+            passes = max(math.ceil(size / settings.concurrency), waves)
+            design *= USUAL_TURNS if live.tools else 1
         redesign = design + draft * (settings.drafts_of_each - 1)
         first, generation = passes * design, self._group(settings, size)
         # the baselines begin before the first designs are there, and slow their trainings

@@ -16,6 +16,7 @@ from eureka_agent.analysis.standing import judged
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES, attempt_folder
 from eureka_agent.archive.run_folder import Run
+from eureka_agent.critic.credit import credit_distances
 from eureka_agent.critic.critic import Critic
 from eureka_agent.critic.memory import KnownEpisodes, KnownReward, Memory
 from eureka_agent.designer.interface import Designer, DesignRequest
@@ -56,6 +57,14 @@ class RunMemory:
         if self._in_order:
             since = (each for each in archive.attempts() if each.stage in _PASSED)
             known = [each for each in since if (each.iteration, each.sample) < here]
+        return self._memory(known, earlier)
+
+    def now(self) -> Memory:
+        """The memory of all that was accepted so far."""
+        known = [each for each in self._run.archive.attempts() if each.stage in _PASSED]
+        return self._memory(known, known)
+
+    def _memory(self, known: Sequence[Attempt], earlier: Sequence[Attempt]) -> Memory:
         trained = [each.id for each in earlier if each.stage is Stage.TRAINED]
         episodes = (self._episodes(each, TRAJECTORIES) for each in trained)
         chosen = _spread([each for each in episodes if each is not None])
@@ -263,7 +272,7 @@ def expected_improvements(known: Sequence[Known], drafts: Sequence[Credit]) -> l
     values = _standardised(fitness)
     here, there = slice(None, len(known)), slice(len(known), None)
     prior = SLOPE * agreement
-    distance = _distances(credits)
+    distance = credit_distances(credits)
     covariance = (
         LEVEL_VARIANCE
         + SLOPE_VARIANCE * np.outer(agreement, agreement)
@@ -286,18 +295,6 @@ def _mean_above_0(mean: float, deviation: float) -> float:
     """Mean of a normal number where it is above 0, and of 0 elsewhere."""
     scaled = mean / deviation
     return float(mean * _NORMAL.cdf(scaled) + deviation * _NORMAL.pdf(scaled))
-
-
-def _distances(credits: Sequence[Credit]) -> Floats:
-    """1 less the mean rank correlation of each pair of credits. Shape: (credits, credits)."""
-    ranks = np.array([each.ranks for each in credits]).reshape(len(credits), 3, -1)
-    centred = ranks - ranks.mean(axis=2, keepdims=True)
-    lengths = np.linalg.norm(centred, axis=2, keepdims=True)
-    unit = np.where(lengths > _EQUAL, centred / lengths.clip(min=_EQUAL), 0.0)
-    flat = unit.reshape(len(credits), -1) / np.sqrt(3)
-    squares = (flat**2).sum(axis=1)
-    distances: Floats = (squares[:, None] + squares[None]) / 2 - flat @ flat.T
-    return distances.clip(min=0.0)
 
 
 def _without_outliers(fitness: Floats) -> Floats:

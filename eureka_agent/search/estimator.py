@@ -41,6 +41,7 @@ from eureka_agent.search.card import card_for
 from eureka_agent.search.clock import (
     CACHE,
     REPLY_SECONDS,
+    USUAL_TURNS,
     NotMeasuredError,
     SearchClock,
     pace_of,
@@ -274,6 +275,8 @@ def _notes_on_models(
 
 LATER_TOKENS = 3250
 """Tokens of parents, curves and failures in later prompts (benchmarks/LOG.md)."""
+ANSWER_TOKENS = 500
+"""Tokens of answers of tools in a designer's prompt, on average over its turns."""
 DOUBTED_SHARE = 0.125
 """Part of the proposals that the critic doubts: two of sixteen (docs/field-trial.md)."""
 ROLE_TOKENS = {
@@ -301,7 +304,8 @@ def count_requests(
         seed=settings.seed,
         settings=settings,
     )
-    tokens = sum(len(each.content) for each in opening(request)) // CHARACTERS_PER_TOKEN
+    start = opening(request, models.tools)
+    tokens = sum(len(each.content) for each in start) // CHARACTERS_PER_TOKEN
     found = []
     for role, model, requests, more in _requests(models, settings):
         usual, beside = ROLE_TOKENS[role]
@@ -328,7 +332,8 @@ def _requests(
         yield Role.METRIC, models.designers[0], 1, 0
     for place, designer in enumerate(models.designers):
         requests = (designs + place) // len(models.designers)
-        yield Role.DESIGNER, designer, requests, grown
+        turns, answers = (USUAL_TURNS, ANSWER_TOKENS) if models.tools else (1, 0)
+        yield Role.DESIGNER, designer, turns * requests, grown + answers
     if models.reviewer is not None:
         share = 1.0 if models.review_all else DOUBTED_SHARE
         yield Role.REVIEWER, models.reviewer, math.ceil(share * (first + later)), 0

@@ -61,6 +61,8 @@ class Models:
     """The recording's settings."""
     judge: LanguageModel | None = None
     """None where no model judges attempts."""
+    tools: bool = True
+    """True: designers may call tools."""
 
     @property
     def all(self) -> tuple[LanguageModel, ...]:
@@ -122,6 +124,7 @@ def _live(
                 api=settings.api,
                 timeout_s=settings.request_timeout,
                 on_retry=on_retry,
+                tools="written" if settings.designer_tools == "written" else "native",
                 breaker=breakers.of(name, base_url) if outage_s else None,
                 outage_s=outage_s,
             )
@@ -132,7 +135,9 @@ def _live(
         return None if name == OFF else model(settings.model[0] if name == AUTO else name)
 
     designers = tuple(model(name) for name in settings.model)
-    reviewer, analyst = role(settings.reviewer), role(settings.analyst)
+    # each turn of a batch takes hours
+    tools = settings.designer_tools != OFF and not settings.llm_batch
+    reviewer, analyst = role(settings.reviewer), role(_analyst_of(settings.analyst, tools))
     judge = judge_of(settings)
     judging = model(judge) if judge else None
     if settings.llm_batch:
@@ -164,6 +169,7 @@ def _live(
         settings.reply_tokens,
         review_all=settings.reviewer != AUTO,
         judge=judging,
+        tools=tools,
     )
 
 
@@ -174,6 +180,7 @@ def _replayed(settings: SearchSettings) -> Models:
         SearchSettings, dict(recording.settings), f"the recording {recording.name!r}"
     )
     flags, judge = _flags_of(recording, settings), judge_of(asked)
+    tools = asked.designer_tools != OFF and not asked.llm_batch
 
     def role(now: str, then: str) -> LanguageModel | None:
         if OFF in (now, then):
@@ -183,7 +190,7 @@ def _replayed(settings: SearchSettings) -> Models:
     return Models(
         tuple(replay.ReplayModel(name, recording, flags) for name in asked.model),
         role(settings.reviewer, asked.reviewer),
-        role(settings.analyst, asked.analyst),
+        role(settings.analyst, _analyst_of(asked.analyst, tools)),
         dict.fromkeys((message.model for message in recording.messages.values()), NOTHING),
         ModelLimits(),
         asked.temperature,
@@ -192,7 +199,13 @@ def _replayed(settings: SearchSettings) -> Models:
         replayed=recording.name,
         recorded_settings=recording.settings,
         judge=replay.ReplayModel(judge, recording, flags) if judge else None,
+        tools=tools,
     )
+
+
+def _analyst_of(name: str, tools: bool) -> str:
+    """The analyst's name: where designers can ask about episodes, none reads tables for them."""
+    return OFF if name == AUTO and tools else name
 
 
 def _flags_of(recording: replay.Recording, settings: SearchSettings) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,9 @@ ProposalTask = asyncio.Task[Attempt | None]
 """Task that takes a proposal to its end; None if it could not be made."""
 Ask = Callable[[], Awaitable[None]]
 """Asks a person, whose feedback and decision are entries when it returns."""
+WAVES = 3
+"""Parts of a generation that a model is asked for one after the other, so that each knows the
+proposals before it."""
 LOOK_AHEAD = 0.25
 """Share of a generation that a steady search designs in advance, so that no slot waits."""
 
@@ -86,19 +90,32 @@ class Generations:
         plans = search.briefing.plan(iteration, samples)
         tasks: list[ProposalTask] = []
         siblings: list[str] = []
-        for plan in plans:
-            if search.advisers.designer.concurrent:
-                tasks.append(self._group.create_task(search.take_to_end(plan)))
-                continue
-            # in order, so that each proposal knows the earlier ones and is compared with those that
-            # the critic accepted
-            training = await search.begin(plan, siblings)
-            if training is None:  # the others could not be made either
+        # a designer that works in order is compared with what the critic accepted before
+        together = -(-len(plans) // WAVES) if search.advisers.designer.concurrent else 1
+        for begin in range(0, len(plans), together):
+            wave, known = plans[begin : begin + together], tuple(siblings)
+            settled = [asyncio.Event() for _ in wave]
+            for plan, event in zip(wave, settled, strict=True):
+                task = self._take_to_end(plan, known, event)
+                tasks.append(self._group.create_task(task))
+            for event in settled:
+                await event.wait()
+            names = (attempt_id(iteration, plan.sample, 0) for plan in wave)
+            first = [archive.state.by_id[each] for each in names if each in archive.state.by_id]
+            siblings += [each.proposal.reward.source for each in first]  # with the critic's repairs
+            if not first:  # the others could not be made either
                 break
-            first = archive.state.by_id[attempt_id(iteration, plan.sample, 0)]
-            siblings.append(first.proposal.reward.source)  # with the critic's repairs
-            tasks.append(self._group.create_task(training))
         await _ended(tasks)
+
+    async def _take_to_end(
+        self, plan: Planned, siblings: Sequence[str], settled: asyncio.Event
+    ) -> Attempt | None:
+        """Take a proposal to its end; `settled` once it is judged, or could not be made."""
+        try:
+            training = await self._search.begin(plan, siblings)
+        finally:
+            settled.set()
+        return None if training is None else await training
 
 
 class Rounds(Generations):
@@ -181,7 +198,7 @@ class Steady:
         search = self._search
         state = search.run.archive.state
         if (iteration, sample) not in state.plans:
-            while not self._has_room():
+            while not self._has_room(iteration):
                 self._changed.clear()
                 await self._changed.wait()
             is_over = search.is_cut_short or search.is_over(iteration)
@@ -198,7 +215,9 @@ class Steady:
         self._tasks.append(self._group.create_task(self._run_plan(plan)))
         return True
 
-    def _has_room(self) -> bool:
+    def _has_room(self, iteration: int) -> bool:
+        if iteration and self._under_way and not self._knows_enough():
+            return False
         past_last_rung = sum(
             any(score.env_steps == self._last_rung for score in each.rungs)
             for each in self._search.run.archive.state.by_id.values()
@@ -206,6 +225,22 @@ class Steady:
         )
         ahead = min(past_last_rung, max(1, int(LOOK_AHEAD * self._size)))
         return len(self._under_way) - ahead < self._size
+
+    def _knows_enough(self) -> bool:
+        """False where a proposal would see nothing new, or not the attempt that leads at its last
+        rung, whose end is near."""
+        state = self._search.run.archive.state
+        attempts = state.attempts()
+        ended = [each for each in attempts if each.stage is Stage.TRAINED]
+        if sum(iteration > 0 for iteration, _ in state.plans) >= len(ended):
+            return False
+        best = max((each.fitness for each in ended if each.fitness is not None), default=-math.inf)
+        leading = (
+            each.rungs[-1].fitness
+            for each in attempts
+            if each.stage is Stage.ACCEPTED and each.rungs
+        )
+        return all(each is None or each <= best for each in leading)
 
     async def _run_plan(self, plan: Planned) -> Attempt | None:
         """Take a proposal to its end, then make room for another and look for new best ones."""

@@ -221,7 +221,8 @@ class Search:
         `siblings`: sources of the earlier proposals, for a designer that works in order."""
         iteration, sample = plan.iteration, plan.sample
         try:
-            request = replace(await self.briefing.request(plan), siblings=tuple(siblings))
+            request = await self.briefing.request(plan)
+            request = replace(request, siblings=(*request.siblings, *siblings))
             attempt = await self.attempts.settle(
                 await self.attempts.propose(iteration, sample, request), request
             )

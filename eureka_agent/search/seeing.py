@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from eureka_agent.analysis.diagnose import Analyst
 from eureka_agent.analysis.judge import MOMENTS as JUDGED_MOMENTS
@@ -30,9 +32,9 @@ _SIZE = (320, 240)
 MOMENTS = 6
 """Pictures of an episode: models scale a sheet of more than a megapixel down."""
 _DESCRIPTION = (
-    f"One picture of two episodes, without exploration noise: the best in the upper row, the worst"
-    f" in the lower one, each at {MOMENTS} moments from its start (left) to its end (right), with"
-    " the time above."
+    "One picture of two episodes, without exploration noise: the best in the upper row, the worst"
+    " in the lower one, each at some moments from its start (left) to its end (right), with the"
+    " time above."
 )
 
 
@@ -63,10 +65,7 @@ class RunAnalyst:
         path = folder / SHEET
         if not path.is_file() and not self._blind and attempt not in run.archive.state.pruned:
             try:
-                shown = trained_policies(run, [attempt])
-                episodes = film_settings(run, shown, ("best", "worst"), size=_SIZE, sheet=MOMENTS)
-                subjects, of = [each.subject for each in shown], run.description.fingerprint
-                await maker.film(subjects, episodes, of, folder / VIDEO, sheet=path)
+                await _draw(run, attempt, maker, path, folder / VIDEO)
             except (EnvironmentFaultError, RunFolderError):
                 raise
             except EurekaError as error:
@@ -76,6 +75,33 @@ class RunAnalyst:
         if not path.is_file():
             return ()
         return (ImagePart(await asyncio.to_thread(path.read_bytes), _DESCRIPTION),)
+
+
+async def _draw(
+    run: Run,
+    attempt: str,
+    maker: FilmMaker,
+    sheet: Path,
+    video: Path,
+    moments: Sequence[float] = (),
+) -> None:
+    shown = trained_policies(run, [attempt])
+    episodes = film_settings(run, shown, ("best", "worst"), size=_SIZE, sheet=MOMENTS)
+    if moments:
+        episodes = replace(episodes, sheet=len(moments), moments=tuple(moments))
+    subjects, of = [each.subject for each in shown], run.description.fingerprint
+    await maker.film(subjects, episodes, of, video, sheet=sheet)
+
+
+async def sheet_of(
+    run: Run, attempt: str, maker: FilmMaker, moments: Sequence[float] = ()
+) -> ImagePart:
+    """The best and the worst episode of an attempt at these moments (s), or at some. Raises the
+    errors of `FilmMaker.film`."""
+    with tempfile.TemporaryDirectory(prefix="eureka-") as folder:
+        sheet = Path(folder) / SHEET
+        await _draw(run, attempt, maker, sheet, Path(folder) / VIDEO, moments)
+        return ImagePart(await asyncio.to_thread(sheet.read_bytes), _DESCRIPTION)
 
 
 COMPARISONS = 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -91,7 +92,8 @@ def untrained_score(episodes: Sequence[EpisodeSummary]) -> UntrainedScore:
     values = [episode.fitness for episode in episodes]
     mean, std = statistics.fmean(values), statistics.stdev(values)
     length = statistics.fmean(episode.length for episode in episodes)
-    return UntrainedScore(mean=mean, std=std, length=length, episodes=len(values))
+    ends = Counter(episode.ended_by for episode in episodes)
+    return UntrainedScore(mean=mean, std=std, length=length, episodes=len(values), ends=ends)
 
 
 MOST_ROWS = 512

@@ -230,12 +230,19 @@ class Gif:
 class Sheet:
     """A picture of a scene's episodes for those who read no videos: moments from left to right."""
 
-    def __init__(self, episodes: Sequence[Episode], columns: int, control_dt: float) -> None:
-        """`columns`: moments of each episode, its start and end among them."""
+    def __init__(
+        self, episodes: Sequence[Episode], moments: int | Sequence[float], control_dt: float
+    ) -> None:
+        """`moments`: of each episode in seconds, or their number, its start and end among them."""
         self._episodes = episodes
         self._control_dt = control_dt
-        moments = (np.linspace(0, each.length, columns).round() for each in episodes)
-        self._steps: list[list[int]] = [each.astype(int).tolist() for each in moments]
+        steps = (
+            np.linspace(0, each.length, moments)
+            if isinstance(moments, int)
+            else np.clip(np.sort(moments) / control_dt, 0, each.length)
+            for each in episodes
+        )
+        self._steps: list[list[int]] = [each.round().astype(int).tolist() for each in steps]
         self._found: list[dict[int, Picture]] = [{} for _ in episodes]
 
     def wants(self, place: int, step: int) -> bool:

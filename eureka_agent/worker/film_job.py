@@ -159,7 +159,8 @@ class FilmJob:
         begins: list[float] = []
         control_dt = self._class.control_dt
         video, gif = Mp4(path, RATE), Gif(RATE, command.gif_seconds)
-        sheet = Sheet(found[0].episodes, command.sheet, control_dt) if command.sheet else None
+        moments = command.moments or command.sheet
+        sheet = Sheet(found[0].episodes, moments, control_dt) if command.sheet else None
 
         def add(picture: Picture) -> None:
             video.add(picture)

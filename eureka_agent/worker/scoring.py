@@ -116,14 +116,20 @@ class Scorer:
     """Runs rewards on stored episodes, which are read once."""
 
     def __init__(
-        self, environment_class: type[VecTask], folder: Path, protocol_descriptors: Sequence[int]
+        self,
+        environment_class: type[VecTask],
+        folder: Path,
+        protocol_descriptors: Sequence[int],
+        recorded: Mapping[str, Tensor],
     ) -> None:
-        """`folder`: holds the commands' files. `protocol_descriptors`: closed in every child."""
+        """`folder`: holds the commands' files. `protocol_descriptors`: closed in every child.
+        `recorded`: steps of random actions, for commands without files."""
         adopt_orphans()
         warm_up()
         self._environment_class = environment_class
         self._folder = folder
         self._protocol_descriptors = protocol_descriptors
+        self._recorded = StoredSteps(dict(recorded), ())
         self._stored: dict[str, tuple[tuple[str, ...], StoredSteps]] = {}
         """Files of the latest command of each type, which take turns, and their steps."""
 
@@ -217,6 +223,8 @@ class Scorer:
 
     def _steps(self, command: ScoreTransitions | GiveCredit | AskSteps) -> StoredSteps:
         """Steps of the command's files, read once; files without a reader are deleted."""
+        if not command.transitions:
+            return self._recorded
         names, stored = self._stored.get(command.type, ((), StoredSteps({}, ())))
         if names != command.transitions:
             files = [load_trajectories(self._folder / name) for name in command.transitions]

@@ -254,7 +254,7 @@ class Worker:
         self, recorded: Mapping[str, Tensor], cls: type[VecTask]
     ) -> tuple[dry_run.ForkedDryRuns, Scorer]:
         descriptors = self._channel.descriptors()
-        scorer = Scorer(cls, self._scratch, descriptors)
+        scorer = Scorer(cls, self._scratch, descriptors, recorded)
         return dry_run.ForkedDryRuns(recorded, cls, descriptors), scorer
 
 

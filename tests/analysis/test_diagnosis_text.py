@@ -57,9 +57,10 @@ def test_the_reflection_word_for_word(description: TaskDescription) -> None:
         == "The training, in which exploration noise costs fitness: means of 3 parts of 3000"
         " environment steps, one seed. Components and reward: a step; in brackets a component's"
         " share of the reward's size in the first and the last part. Fitness: seconds within 0.1"
-        " m of the centre. Episode length: control steps, 500 at most.\ncentred         0.3 0.6"
+        " m of the centre. Episode length: control steps, 500 at most. Action noise: its standard"
+        " deviation.\ncentred         0.3 0.6"
         " 1.2  (50% → 90%)\neffort          -0.05 -0.1 -0.2  (50% → 10%)\nreward          0.25"
-        " 0.5 1\nfitness [s]     – 1.5 2.5\nepisode length  – 100 100\n\nThe policy of"
+        " 0.5 1\nfitness [s]     – 1.5 2.5\nepisode length  – 100 100\naction noise    0.6 0.6 0.6\n\nThe policy of"
         " checkpoint 3, which was kept, acting without exploration noise in 3 episodes: mean"
         " fitness 4 s (standard deviation between episodes 1.73), 2 to 5; 1 ended early"
         " (left_the_rail 1), after 100 steps on average, with a mean fitness of 2; the others"
@@ -102,7 +103,7 @@ def test_episodes_are_shown_with_their_end(description: TaskDescription, tmp_pat
             "best/cart_position": position[:3],
         },
     )
-    text = diagnose(outcome([1.0]), points(), EVALUATION, description, trajectories=path).text
+    text = diagnose(outcome([1.0]), points(), EVALUATION, description, trajectories=path).whole
     # of 100 steps of 0.02 s the ends of a sixteenth, an eighth, a quarter, a half and three
     # quarters: 7, 13, 25, 50, 75, 100
     assert "Worst episode (fitness 2, ended by left_the_rail after 100 steps):" in text

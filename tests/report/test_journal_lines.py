@@ -40,6 +40,7 @@ from eureka_agent.records import (
     Score,
     Stage,
     TaskDescription,
+    ToolCall,
     Verdict,
 )
 from eureka_agent.report.follow import entry_to_json, journal_lines
@@ -162,6 +163,19 @@ def story(
         ),
         (ended(first), "1-01 trained: fitness 1.50"),
         (journal.Analysed(attempt="1-01", text="it hops"), "1-01 analysed: it hops"),
+        (
+            journal.ToolAnswered(
+                attempt="2-01",
+                key="a",
+                call=ToolCall(
+                    id="1",
+                    name="ask",
+                    arguments='{"attempt": "1-01", "expression": "speed", "where": "near < 1"}',
+                ),
+                text="mean 3",
+            ),
+            "2-01 asks 1-01: speed where near < 1",
+        ),
         (
             journal.ConfirmationStarted(iteration=0, attempts=("1-01",), trainings=1),
             "trained again from other seeds: 1-01",

@@ -30,8 +30,8 @@ from eureka_agent.search.clock import (
 from eureka_agent.settings import SearchSettings, training_part
 
 ONLINE = {"model": ("openai/test",)}
-DESIGNER: Any = SimpleNamespace(analyst=None)
-WITH_ANALYST: Any = SimpleNamespace(analyst="openai/test")
+DESIGNER: Any = SimpleNamespace(analyst=None, tools=False)
+WITH_ANALYST: Any = SimpleNamespace(analyst="openai/test", tools=False)
 Seconds = Callable[..., float]
 
 
@@ -108,15 +108,19 @@ def test_models_are_waited_for(seconds: Seconds) -> None:
         search = settings(**{**ONLINE, "schedule": "generations", "concurrency": 2, **values})
         return seconds(search, models=models)
 
-    once = 2 * (REPLY_SECONDS + 10) + 10 + 10 + 2
+    # the second of two proposals is asked for when the first is there
+    once = 2 * (2 * REPLY_SECONDS + 10) + 10 + 10 + 2
     assert of() == pytest.approx(once)
-    assert of(concurrency=1) == pytest.approx(once + 2 * REPLY_SECONDS)
+    assert of(concurrency=1) == pytest.approx(once)
+    assert of(samples=8) == pytest.approx(once + 2 * 2 * REPLY_SECONDS)  # two at a time
     assert of(WITH_ANALYST) == pytest.approx(once + REPLY_SECONDS)
+    looking = SimpleNamespace(analyst=None, tools=True)
+    assert of(looking) == pytest.approx(once + 2 * 2 * REPLY_SECONDS)
     # further drafts are requests one after the other, in the second generation
-    assert of(drafts=4) == pytest.approx(once + 3 * REPLY_SECONDS)
+    assert of(drafts=4) == pytest.approx(once + 2 * 3 * REPLY_SECONDS)
     # two comparisons for each of four attempts, four at a time, after each generation
-    judged = of(fitness="judged", samples=4, concurrency=4)
-    assert judged == pytest.approx(once + 2 * 2 * REPLY_SECONDS)
+    judged = of(fitness="judged", samples=2, concurrency=4)
+    assert judged == pytest.approx(once + 2 * REPLY_SECONDS)
 
 
 def test_baselines_train_while_designs_are_awaited_and_then_beside_the_candidates(
@@ -129,9 +133,9 @@ def test_baselines_train_while_designs_are_awaited_and_then_beside_the_candidate
     assert seconds(search, **work) == pytest.approx(60 + 10 + 2)
     online = search.model_copy(update=ONLINE)
     assert seconds(online, **work, models=DESIGNER) == pytest.approx(60 + 10 + 2)
-    # one baseline ends long before the 20 s of design are over
+    # one baseline ends long before the 40 s of design are over
     found = seconds(online, further=1.0, baselines=1, models=DESIGNER)
-    assert found == pytest.approx(20 + 20 + 10 + 2)
+    assert found == pytest.approx(40 + 20 + 10 + 2)
     assert seconds(settings(iterations=0, baselines=True), **work) == pytest.approx(40 + 2)
 
 

@@ -215,10 +215,10 @@ async def test_parents_are_the_best_so_far_and_a_worse_generation_changes_nothin
 # ── one after the other, or at once ───────────────────────────────────────────────────────────────
 
 
-async def test_a_concurrent_designer_is_asked_for_all_at_once_and_told_of_no_siblings(
+async def test_a_concurrent_designer_is_asked_in_waves_and_told_of_those_before(
     make_run: MakeRun,
 ) -> None:
-    together = asyncio.Barrier(3)  # nobody passes before all three have been asked
+    together = asyncio.Barrier(2)  # nobody passes before both of a wave have been asked
 
     class MeetingDesigner(ScriptedDesigner):
         async def propose(self, request: DesignRequest) -> Proposal:
@@ -226,14 +226,19 @@ async def test_a_concurrent_designer_is_asked_for_all_at_once_and_told_of_no_sib
             await together.wait()
             return proposal
 
-    run = make_run(iterations=2, samples=3)
-    designer = MeetingDesigner([reward(weight) for weight in range(6)], concurrent=True)
-    trials = TableTrials({reward(weight): float(weight) for weight in range(6)})
+    run = make_run(iterations=2, samples=6)
+    sources = [reward(weight) for weight in range(12)]
+    designer = MeetingDesigner(sources, concurrent=True)
+    trials = TableTrials({source: float(place) for place, source in enumerate(sources)})
     async with asyncio.timeout(10):
         await ScriptedSearch(run, designer, trials).engine.generations()
-    assert [request.siblings for request in designer.requests] == [()] * 6
+    # three waves of two, each of which knows the waves of its generation before it
+    for generation in (0, 6):
+        told = [request.siblings for request in designer.requests[generation : generation + 6]]
+        own = sources[generation : generation + 6]
+        assert told == [(), (), *[tuple(own[:2])] * 2, *[tuple(own[:4])] * 2]
     # whoever is asked n-th of a generation has its n-th place
-    assert [row[2] for row in rows(run)] == [reward(weight) for weight in range(6)]
+    assert [row[2] for row in rows(run)] == sources
 
 
 @pytest.mark.parametrize("concurrent", [False, True])

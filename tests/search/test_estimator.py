@@ -224,6 +224,7 @@ def _key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def counted(description: TaskDescription, **values: object) -> Sequence[RoleEstimate]:
     given = {"model": ("openai/one",), "reviewer": "off", "analyst": "off", "price": PRICES[:1]}
+    given["designer_tools"] = "off"
     settings = SearchSettings.model_validate({"samples": 8, "iterations": 3, **given, **values})
     models = models_of(settings, lambda reason: None)
     assert models is not None
@@ -258,6 +259,9 @@ async def test_every_role_counts(description: TaskDescription) -> None:
     requests = {each.role: each.requests for each in found}
     # a named reviewer reads every reward, the analyst the best attempt before a later generation
     assert requests == {"designer": 24, "reviewer": 24, "analyst": 2}
+    # a designer that looks asks twice for a proposal, and needs no analyst
+    looking = await counted(description, analyst="auto", designer_tools="auto")
+    assert {each.role: each.requests for each in looking} == {"designer": 2 * 24}
     reviewer = next(each for each in found if each.role == "reviewer")
     designer = next(each for each in found if each.role == "designer")
     # a reward of 1,500 characters beside what a first design request has

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -62,7 +63,7 @@ def command(
         text = (
             f"--env {puck} --iterations {iterations} --samples {samples} --finalists 0 --confirm 0"
             f" --model openai/test --base-url {server.base_url} --reviewer openai/test"
-            " --seed 1 --schedule generations"
+            " --analyst openai/test --seed 1 --schedule generations"
         )
         return ("search", "bring the puck to the middle", *text.split(), *more)
 
@@ -144,6 +145,67 @@ def test_killed_after_half_its_requests_and_resumed_it_sends_none_twice(
     messages = stored(eureka.run_folder())
     assert len(messages) == len(server.requests)
     assert eureka.json("show", "latest")["status"] == "finished"
+
+
+class Looking(Designing):
+    """A model that looks at its parent and tries a draft before each of its proposals."""
+
+    def __call__(self, asked: Asked) -> Reply:
+        if "# Tools" not in asked.system or len(asked.turns) > 1:
+            return super().__call__(asked)
+        found = re.search(r"attempt (\d-\d\d)", asked.prompt)
+        of = found[1] if found else "1-01"
+        look = json.dumps({"attempt": of, "expression": "puck_position.abs()"})
+        draft = "def compute_reward(puck_position):\n    return puck_position, {'a': puck_position}"
+        text = f"```call\nask {look}\n```\n\n```call\ntry_reward\n{draft}\n```"
+        return Reply(text=text, prompt_tokens=PROMPT_TOKENS, completion_tokens=REPLY_TOKENS)
+
+
+def test_a_model_looks_before_it_writes_and_killed_it_pays_nothing_twice(
+    eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
+) -> None:
+    server.answers = Looking()
+    more = ("--designer-tools", "written", "--reviewer", "off", "--env-steps", "30000")
+    process = eureka.popen(*command(*more))
+
+    def second_generation_looks() -> bool:
+        archives = list((eureka.folder / "runs").glob("*/archive.sqlite"))
+        try:
+            requests = [str(it["request"]) for it in stored(archives[0].parent)] if archives else []
+        except sqlite3.OperationalError:  # not made yet
+            return False
+        # calls of the second generation have their answers, and no reward yet
+        return any("# user\n\n# The reward" in each and "# tool" not in each for each in requests)
+
+    wait_for(second_generation_looks, process)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    eureka("resume", "latest")
+    folder = eureka.run_folder()
+    messages = stored(folder)
+    prompts = [(each.system, *each.turns) for each in server.requests]
+    # replies that the kill overtook may be asked for again, others are not
+    assert len(prompts) - len(messages) <= 3
+    assert len({str(each) for each in prompts}) == len(messages)
+    told = [each.turns[-1][1] for each in server.requests if len(each.turns) == 3]
+    assert any("`ask` answers" in each and "in the quarters of an episode" in each for each in told)
+    assert all("It would be accepted" in each and "random actions" in each for each in told)
+    assert any("bad episodes" in each for each in told)
+    assert "2-01 asks 1-0" in (folder / "log.txt").read_text()
+    found = eureka.json("show", "latest")
+    assert found["status"] == "finished"
+    # played back, the tools answer as they did
+    asked = len(server.requests)
+    eureka.environment["EUREKA_RUNS"] = str(eureka.folder / "replayed")
+    arguments = list(command(*more))
+    at = arguments.index("--model")
+    arguments[at : at + 4] = ["--model", f"replay:{folder / 'messages.jsonl'}"]
+    eureka(*arguments)
+    again = eureka.json("show", "latest")
+    assert len(server.requests) == asked
+    assert [(each["id"], each["stage"]) for each in again["attempts"]] == [
+        (each["id"], each["stage"]) for each in found["attempts"]
+    ]
 
 
 def test_interrupted_it_waits_for_the_replies_under_way(

@@ -97,24 +97,29 @@ async def test_a_plan_sees_what_had_ended_and_its_request_has_nothing_later(
         assert tuple(parent.id for parent in shown.parents) == plan.parents
 
 
-async def test_while_some_are_past_their_last_rung_one_more_is_designed(make_run: MakeRun) -> None:
+async def test_no_later_proposal_is_asked_for_before_there_is_something_new_to_see(
+    make_run: MakeRun,
+) -> None:
     run = make_run(**{**SETTINGS, "samples": 4, "iterations": 2})
-    fifth = asyncio.Event()
+    ended: list[int] = []
+    """Ended attempts at each request of the second generation."""
 
     class Watching(ScriptedDesigner):
         async def propose(self, request: Any) -> Any:
-            if len(self.requests) == 4:
-                fifth.set()
+            if request.operator is not Operator.FRESH or len(self.requests) >= 4:
+                stages = [each.stage for each in run.archive.attempts()]
+                ended.append(stages.count(Stage.TRAINED))
+                # all that are on their way are told, and no one leads at its rung unseen
+                assert len(request.siblings) == stages.count(Stage.ACCEPTED)
             return await super().propose(request)
-
-    class Patient(RungTrials):
-        async def before_the_end(self, request: TrialRequest) -> None:
-            await fifth.wait()  # for ever where it waits for an end
 
     designer = Watching(SCRIPT, concurrent=True)
     async with asyncio.timeout(30):
-        await ScriptedSearch(run, designer, Patient(FITNESS)).engine.generations()
+        await ScriptedSearch(run, designer, Jittery(5, FITNESS)).engine.generations()
     assert len(run.archive.attempts()) == 8
+    assert all(request.parents for request in designer.requests[4:])
+    assert len(ended) == 4
+    assert all(known > before for before, known in enumerate(ended))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""What may be asked of a run, for models that design, for people, and for other programs."""
