@@ -176,8 +176,9 @@ class SearchSettings(TrainingSettings):
     sentence: str | None = Field(None, json_schema_extra=WITHIN)
     """The task in plain words; default: the task's own."""
     model: tuple[str, ...] = Field(("offline",), min_length=1, json_schema_extra=OUTSIDE)
-    """Designer: offline, <provider>/<model> such as openai/gpt-5.5 or anthropic/claude-sonnet-5, or
-    replay:<run>. Given several times, the models take turns."""
+    """Designer: offline, <provider>/<model> such as openai/gpt-5.5 or anthropic/claude-sonnet-5,
+    command:<program> that reads a prompt and writes the reply, or replay:<run>. Given several
+    times, the models take turns."""
     base_url: str | None = Field(None, json_schema_extra=OUTSIDE)
     """Address of a server that speaks like the first model's provider."""
     api: Literal["auto", "chat", "responses"] = Field("auto", json_schema_extra=WITHIN)

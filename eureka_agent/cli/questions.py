@@ -18,6 +18,7 @@ from eureka_agent.cli.command import DeclinedError
 from eureka_agent.errors import EurekaError
 from eureka_agent.invocation import show_command
 from eureka_agent.llm.access import shown_address
+from eureka_agent.llm.program import COMMAND
 from eureka_agent.llm.replay import REPLAY
 from eureka_agent.records import Verdict, WrittenFitness
 from eureka_agent.sandbox.choose import AUTO, WALL_VARIABLE, WALLS
@@ -174,12 +175,15 @@ def _cluster(settings: SearchSettings) -> Iterable[str]:
 
 def _models(settings: SearchSettings) -> Iterable[str]:
     named = (settings.reviewer, settings.analyst, judge_of(settings))
-    advisers = (name for name in named if "/" in name)
+    advisers = (name for name in named if "/" in name or name.startswith(COMMAND))
     own_server = settings.model[0].partition("/")[0] if settings.base_url else None
     for name in dict.fromkeys((*settings.model, *advisers)):
         if name.startswith(REPLAY):
             yield f"take replies from the run {name.removeprefix(REPLAY)!r}"
         if name in ("offline", OFF) or name.startswith(REPLAY):
+            continue
+        if name.startswith(COMMAND):
+            yield f"run the program {name.removeprefix(COMMAND)!r} without a wall"
             continue
         provider = name.partition("/")[0]
         address = f"{provider}'s"

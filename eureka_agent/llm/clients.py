@@ -38,6 +38,7 @@ from eureka_agent.llm.access import (
 )
 from eureka_agent.llm.breaker import Breaker, Retries
 from eureka_agent.llm.interface import Completion, CompletionRequest, LanguageModel
+from eureka_agent.llm.program import COMMAND, ProgramModel
 from eureka_agent.llm.tool_calls import with_written_calls
 
 LONGEST_BODY_BYTES = 4 << 20
@@ -192,6 +193,8 @@ WIRES = {
 def language_model(model: str, access: ModelAccess = DEFAULT_ACCESS) -> LanguageModel:
     """Make a model by name. Raises SettingsError for an unknown provider, a missing key, and an SDK
     that cannot be imported."""
+    if model.startswith(COMMAND):
+        return ProgramModel(model, access)
     provider, slash, name = (found.strip() for found in model.partition("/"))
     if slash and provider and name and model != f"{provider}/{name}":
         # its price and its share of proposals would have another name
@@ -202,7 +205,7 @@ def language_model(model: str, access: ModelAccess = DEFAULT_ACCESS) -> Language
         raise SettingsError(
             f"model {model!r} {what}",
             "write <provider>/<model>, such as openai/gpt-5, anthropic/claude-sonnet-5 or"
-            " gemini/gemini-2.5-pro, or offline for no LLM",
+            " gemini/gemini-2.5-pro, command:PROGRAM for a program, or offline for no LLM",
         )
     if provider in _CLASSES:
         return SdkModel(provider, name, access)
