@@ -78,19 +78,30 @@ def read_recording(path: Path) -> Recording:
 
 
 class ReplayModel:
-    """A model with recorded replies, which answers only the recorded requests."""
+    """A model with recorded replies. It answers the recorded requests, and those of the same
+    attempt in the same task in which trainings on another machine have put other numbers."""
 
     retries: None = None
 
-    def __init__(self, name: str, recording: Recording, flags: str = "") -> None:
-        """`name`: of the recorded model, part of the keys; `flags`: of the recorded search."""
+    def __init__(
+        self,
+        name: str,
+        recording: Recording,
+        flags: str = "",
+        tell: interface.RetryObserver = lambda text: None,
+    ) -> None:
+        """`name`: of the recorded model, part of the keys; `flags`: of the recorded search; `tell`
+        learns that a request is not the recorded one."""
         self.name = name
         self._recording = recording
         self._flags = flags
+        self._tell = tell
 
     async def complete(self, request: interface.CompletionRequest) -> interface.Completion:
         """Return the recorded reply. Raises MissingReplyError."""
         message = self._recording.messages.get(interface.message_key(self.name, request))
+        if message is None:
+            message = self._of_same_place(request)
         if message is None:
             raise interface.MissingReplyError(*self._missing(request))
         return interface.Completion(
@@ -100,6 +111,24 @@ class ReplayModel:
             finish_reason=interface.FinishReason(message.finish_reason),
             cost=Cost(prompt_tokens=0, completion_tokens=0),
         )
+
+    def _of_same_place(self, request: interface.CompletionRequest) -> Message | None:
+        """The reply at the same turn for the same attempt, if its system message is the same."""
+        if self._flags or not request.attempt:
+            return None
+        system = interface.transcript(tuple(it for it in request.messages if it.role == "system"))
+        turn = sum(bool(each.calls) for each in request.messages)
+        found = [
+            each
+            for each in self._recording.messages.values()
+            if (each.role, each.attempt, each.model)
+            == (request.role.value, request.attempt, self.name)
+        ]
+        if turn >= len(found) or not found[turn].request.startswith(system.rstrip()):
+            return None
+        whom = f"{request.role.value} of {request.attempt}"
+        self._tell(f"the {whom} is told other numbers than in the recording, and answers as there")
+        return found[turn]
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""

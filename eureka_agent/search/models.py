@@ -106,7 +106,7 @@ def models_of(
                 )
         return None
     if settings.model[0].startswith(replay.REPLAY):
-        return _replayed(settings)
+        return _replayed(settings, on_retry)
     return _live(settings, on_retry, breakers or Breakers(), outage_s)
 
 
@@ -173,7 +173,7 @@ def _live(
     )
 
 
-def _replayed(settings: SearchSettings) -> Models:
+def _replayed(settings: SearchSettings, tell: RetryObserver) -> Models:
     """Models that answer from a recording, with its settings, and cost nothing."""
     recording = find_recording(settings.model[0].removeprefix(replay.REPLAY))
     asked = parse_settings(
@@ -185,10 +185,10 @@ def _replayed(settings: SearchSettings) -> Models:
     def role(now: str, then: str) -> LanguageModel | None:
         if OFF in (now, then):
             return None
-        return replay.ReplayModel(asked.model[0] if then == AUTO else then, recording, flags)
+        return replay.ReplayModel(asked.model[0] if then == AUTO else then, recording, flags, tell)
 
     return Models(
-        tuple(replay.ReplayModel(name, recording, flags) for name in asked.model),
+        tuple(replay.ReplayModel(name, recording, flags, tell) for name in asked.model),
         role(settings.reviewer, asked.reviewer),
         role(settings.analyst, _analyst_of(asked.analyst, tools)),
         dict.fromkeys((message.model for message in recording.messages.values()), NOTHING),
@@ -198,7 +198,7 @@ def _replayed(settings: SearchSettings) -> Models:
         review_all=asked.reviewer != AUTO,
         replayed=recording.name,
         recorded_settings=recording.settings,
-        judge=replay.ReplayModel(judge, recording, flags) if judge else None,
+        judge=replay.ReplayModel(judge, recording, flags, tell) if judge else None,
         tools=tools,
     )
 

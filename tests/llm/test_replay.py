@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from eureka_agent.llm.budget import Budget, ModelLimits
 from eureka_agent.llm.gateway import Gateway
 from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModelError
 from eureka_agent.llm.replay import Recording, ReplayModel, read_recording, write_recording
+from eureka_agent.records import ToolCall
 
 MESSAGE = {
     "key": "a",
@@ -23,9 +25,12 @@ MESSAGE = {
 }
 
 
-def request(attempt: str, fitness: float, sample: int = 0) -> CompletionRequest:
-    text = f"Improve this reward.\nIts fitness is {fitness}.\nThe task is to run."
-    return CompletionRequest(messages=(ChatMessage("user", text),), attempt=attempt, sample=sample)
+def request(
+    attempt: str, fitness: float, sample: int = 0, task: str = "to run"
+) -> CompletionRequest:
+    system = ChatMessage("system", f"The task is {task}.")
+    text = ChatMessage("user", f"Improve this reward.\nIts fitness is {fitness}.")
+    return CompletionRequest(messages=(system, text), attempt=attempt, sample=sample)
 
 
 @pytest.fixture
@@ -57,12 +62,31 @@ async def test_the_same_request_gets_the_same_reply_and_costs_nothing(recording:
 
 async def test_another_request_is_an_error(recording: Recording) -> None:
     with pytest.raises(LanguageModelError) as caught:
-        await ReplayModel("openai/tiny", recording).complete(request("2-02", 2.25))
+        await ReplayModel("openai/tiny", recording).complete(request("2-02", 2.5, task="to hop"))
     told = "'recorded' has no reply to what the designer for attempt 2-02 asks: another task, seed"
     assert told in caught.value.message
-    for name, sample in (("openai/tiny", 7), ("openai/other", 0)):
+    for name, attempt in (("openai/tiny", "2-03"), ("openai/other", "2-01")):
         with pytest.raises(LanguageModelError, match="no reply to what the designer"):
-            await ReplayModel(name, recording).complete(request("2-01", 1.5, sample=sample))
+            await ReplayModel(name, recording).complete(request(attempt, 9.5))
+    with pytest.raises(LanguageModelError, match="no reply to what the designer"):
+        await ReplayModel("openai/tiny", recording, "--seed 2").complete(request("2-01", 1.25))
+
+
+async def test_numbers_of_another_machine_get_the_reply_of_the_same_attempt(
+    recording: Recording,
+) -> None:
+    told: list[str] = []
+    model = ReplayModel("openai/tiny", recording, tell=told.append)
+    assert (await model.complete(request("2-02", 2.25))).text.startswith("reply to 2-02")
+    assert told == [
+        "the designer of 2-02 is told other numbers than in the recording, and answers as there"
+    ]
+    # a further turn of its conversation was not recorded
+    later = request("2-02", 2.25)
+    call = ToolCall(id="a", name="ask", arguments="{}")
+    messages = (*later.messages, ChatMessage("assistant", "", calls=(call,)))
+    with pytest.raises(LanguageModelError, match="no reply to what the designer"):
+        await model.complete(replace(later, messages=messages))
 
 
 @pytest.mark.parametrize(
