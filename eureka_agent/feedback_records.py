@@ -153,6 +153,8 @@ class Edit(Record):
     attempt: str = ""
     """The attempt that it changes; empty for a reward of one's own."""
     source: Annotated[str, AfterValidator(lambda text: _within(text, LONGEST_SOURCE))]
+    why: Words = ""
+    """Its author's reasoning."""
 
 
 class Withdrawal(Record):
@@ -171,8 +173,8 @@ class Judge(Record):
     """The fitness, a person's choices, or a model's comparisons."""
 
 
-Next = Literal["another", "finish", "leave"]
-"""Another generation; the final trainings, then the end; the end."""
+Next = Literal["another", "given", "finish", "leave"]
+"""Another generation; the given rewards alone; the final trainings, then the end; the end."""
 
 
 class Decision(Record):
@@ -215,6 +217,7 @@ _RANKS = {
 }
 _NEXT = {
     "another": "asks for another generation",
+    "given": "has the given rewards trained",
     "finish": "asks for the final trainings",
     "leave": "ends the refinement",
 }

@@ -102,7 +102,8 @@ def become(request: dict[str, Any], set_by_imports: dict[str, str]) -> None:
     if "-P" not in command[:module]:
         sys.path.insert(0, request["folder"])
     sys.argv = command[module:]
-    if "--parent" in sys.argv:  # a worker dies with its parent, which is here this one's
+    is_worker = command[module] == "eureka_agent.worker"
+    if is_worker and "--parent" in sys.argv:  # it dies with its parent, which is here this one's
         sys.argv[sys.argv.index("--parent") + 1] = str(os.getppid())
     gc.enable()
     runpy.run_module(command[module], run_name="__main__", alter_sys=True)

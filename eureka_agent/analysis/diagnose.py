@@ -92,7 +92,7 @@ def _policy_text(evidence: Evidence) -> str:
 def _spread_text(values: Sequence[float]) -> str:
     """Range of values, with its quartiles where there are enough for them."""
     ends = f"{number(min(values))} to {number(max(values))}"
-    if len(values) < _LEAST_FOR_QUARTILES:
+    if len(values) < _LEAST_FOR_QUARTILES or min(values) == max(values):
         return ends
     quartiles = ", ".join(map(number, statistics.quantiles(values, n=4)))
     return f"{ends}, a quarter of them below each of {quartiles} in turn"

@@ -33,6 +33,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "critique": ("critique", "Check a reward function, like a linter."),
     "evaluate": ("train", "Score a run's policy on fresh episodes."),
     "look": ("look", "Ask about a run what models may ask: episodes, drafts, differences."),
+    "brief": ("propose", "Tell what a designer is told, for a program that proposes rewards."),
+    "propose": ("propose", "Train a reward as an attempt of a run."),
     "video": ("video", "Make a video of what a run has trained."),
     "export": ("export", "Write a run's reward and policy as files to take away."),
     "prove": ("export", "Train a run's rewards by another trainer and simulator."),

@@ -136,6 +136,8 @@ class DesignRequest:
     coverage: str = ""
     """Sentence on a lack of coverage, where the fitness cannot tell rewards apart; else empty."""
     given: RewardSpecification | None = None
+    why: str = ""
+    """Reasoning of whoever gave it."""
     drafts: tuple[Proposal, ...] = ()
     """For a revision: fresh drafts that were not taken, most promising first."""
 

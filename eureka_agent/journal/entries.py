@@ -257,6 +257,8 @@ class IterationStarted(BaseEntry):
     iteration: records.Count
     round: records.Count
     samples: records.Count
+    given_alone: bool = False
+    """True where a person's or a program's rewards are all that is trained."""
 
     def line(self, state: RunState) -> str:
         again = f", round {self.round + 1}" if self.round else ""

@@ -57,6 +57,8 @@ class RunState:
     """Reason for training no finalist."""
     final_rounds: tuple[entries.FinalRound, ...] = ()
     iterations_ended: set[int] = field(default_factory=set)
+    given_alone: dict[int, int] = field(default_factory=dict)
+    """Iterations of given rewards alone, with the number of these."""
     plans: dict[tuple[int, int], Planned] = field(default_factory=dict)
     """Plans by iteration and sample."""
     answers: dict[str, entries.ToolAnswered] = field(default_factory=dict)
@@ -190,6 +192,8 @@ class RunState:
                     number=recorded.number, time=recorded.time, who=who, feedback=feedback
                 )
                 self.feedback = (*self.feedback, given)
+            case entries.IterationStarted(given_alone=True) as entry:
+                self.given_alone[entry.iteration] = entry.samples
             case Planned() as entry:
                 self.plans[entry.iteration, entry.sample] = entry
                 self.decision = None

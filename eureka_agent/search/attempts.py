@@ -43,7 +43,8 @@ class AttemptRunner:
         if known is not None:
             return known
         if request.given is not None:
-            given = proposal_of(request.given, request)
+            why = [request.why] if request.why else []
+            given = proposal_of(request.given, request, *why)
             return self._propose(iteration, sample, 0, given, ())
         proposal, kept = await self._drafts.best(iteration, sample, request)
         return self._propose(iteration, sample, 0, proposal, kept)

@@ -81,11 +81,10 @@ class Briefing:
         self, iteration: int, samples: range, state: RunState, seen: int
     ) -> Iterator[Planned]:
         """Take these samples from the strategy's plan; a person's rewards take the first."""
-        size = self._run.settings.samples
+        size = state.given_alone.get(iteration, self._run.settings.samples)
         history = standing.judged(state.attempts(), state.feedback)
-        taken = {plan.feedback for plan in state.plans.values() if plan.feedback is not None}
         whole = range(samples.start // size * size, -(-samples.stop // size) * size)
-        edits = dict(zip(whole, standing.pending_edits(state.feedback, taken), strict=False))
+        edits = dict(zip(whole, _pending(state), strict=False))
         plans = self._from_strategy(iteration, history, len(whole), state)
         many = len(self._models)
         for sample, plan in zip(whole, plans, strict=True):
@@ -124,6 +123,10 @@ class Briefing:
         after = strategy.plan(iteration, knowing, size)
         return [after[place] if place % 2 == 0 else plan for place, plan in enumerate(plans)]
 
+    def pending(self) -> Sequence[Given]:
+        """Given rewards that no plan has taken yet."""
+        return _pending(self._run.archive.state)
+
     async def request(self, plan: Planned) -> DesignRequest:
         """The design request for a plan, after the analyst has read the parents' trainings."""
         settings, state = self._run.settings, self._run.archive.state_at(plan.seen)
@@ -134,8 +137,8 @@ class Briefing:
         references = self._references(plan, state.trainings())
         lacking = coverage_so_far(self._run, state)
         fresh = plan.operator is Operator.FRESH
-        edits = (each.feedback for each in state.feedback if each.number == plan.feedback)
-        given = next((given_reward(each.source) for each in edits if isinstance(each, Edit)), None)
+        said = (each.feedback for each in state.feedback if each.number == plan.feedback)
+        edit = next((each for each in said if isinstance(each, Edit)), None)
         return DesignRequest(
             description=self._run.description,
             sentence=self._run.sentence,
@@ -163,7 +166,8 @@ class Briefing:
             references=references,
             told=feedback,
             coverage="" if lacking is None else lacking.fact,
-            given=given,
+            given=None if edit is None else given_reward(edit.source),
+            why="" if edit is None else edit.why,
             siblings=self._siblings(plan, state),
         )
 
@@ -226,6 +230,11 @@ class Briefing:
             episodes=self._run.settings.evaluation_episodes,
             order=None if attempt.verdict is None else attempt.verdict.order,
         )
+
+
+def _pending(state: RunState) -> Sequence[Given]:
+    taken = {plan.feedback for plan in state.plans.values() if plan.feedback is not None}
+    return standing.pending_edits(state.feedback, taken)
 
 
 def _edit_plan(iteration: int, sample: int, edit: Given, state: RunState, seen: int) -> Planned:

@@ -67,14 +67,21 @@ class Generations:
                 return
             search.end_iteration(iteration)
 
-    async def _generation(self, iteration: int) -> None:
-        """Run one generation, in further rounds while every proposal fails."""
+    async def _generation(self, iteration: int, given: int = 0) -> None:
+        """Run one generation, in further rounds while every proposal fails. `given`: number of
+        given rewards that are all of it."""
         search, archive = self._search, self._search.run.archive
         size, rounds = search.run.settings.samples, search.rounds(iteration)
+        given = archive.state.given_alone.get(iteration, given)
+        if given:
+            size, rounds = given, 1
         for number in range(rounds):
             samples = range(number * size, (number + 1) * size)
             if iteration not in archive.state.iterations_ended:
-                search.observer(IterationStarted(iteration=iteration, round=number, samples=size))
+                started = IterationStarted(
+                    iteration=iteration, round=number, samples=size, given_alone=bool(given)
+                )
+                search.observer(started)
             await self._round(iteration, samples)
             this_round = [each for each in archive.attempts(iteration) if each.sample in samples]
             if any(each.stage is Stage.TRAINED for each in this_round) or search.is_cut_short:
@@ -129,17 +136,20 @@ class Rounds(Generations):
             state = search.run.archive.state
             # a generation that an earlier process has planned and not ended comes first
             left = (each for each, _ in state.plans if each not in state.iterations_ended)
-            iteration = next(left, None)
+            iteration, given = next(left, None), 0
             if iteration is None:
                 iteration = max((each for each, _ in state.plans), default=-1) + 1
                 await self._judged(iteration - 1)
                 while search.run.archive.state.decision is None:
                     await ask()
-                if search.run.archive.state.decision != "another":
+                decision = search.run.archive.state.decision
+                if decision not in ("another", "given"):
                     return
+                if decision == "given":
+                    given = len(search.briefing.pending())
             search.extend_to(iteration + 1)
             try:
-                await self._generation(iteration)
+                await self._generation(iteration, given)
             except EurekaError as error:
                 search.raise_if_fatal(error)
                 search.observer(Notice(text=f"{error.message}; {error.hint}", level="warning"))
