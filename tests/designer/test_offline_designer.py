@@ -240,6 +240,21 @@ def test_of_choices_none_is_an_effort() -> None:
     assert "actions" in parameter_names(effort.reward.source), "of quantities it is one"
 
 
+def test_variables_that_no_word_names_are_used_by_their_kind(lander: TaskDescription) -> None:
+    proposals = generation(lander, 8)
+    read = [set(parameter_names(each.reward.source)) for each in proposals]
+    for name in ("lander_position", "lander_velocity", "leg_contacts"):
+        assert sum(name in names for names in read) >= 3, name
+    down = {
+        "lander_position": torch.tensor([[0.0, 0.0], [0.0, 0.0], [3.0, 5.0]]),
+        "lander_velocity": torch.tensor([[0.0, 0.0], [0.0, -4.0], [0.0, 0.0]]),
+        "leg_contacts": torch.tensor([[1.0, 1.0], [1.0, 1.0], [0.0, 0.0]]),
+    }
+    total, _ = evaluate(proposals[0].reward.source, lander, down)
+    assert total[0] > total[1]  # rest on the pad before a hard hit
+    assert total[0] > total[2]  # and before hovering far away
+
+
 def test_a_changed_structure_is_one_term_more_or_one_less() -> None:
     what = built_in("hopper", "run")
     parent = propose(request(what))
