@@ -21,6 +21,7 @@ FOLDER = Path(__file__).resolve().parent
 STUDIES = (
     "certainty",
     "choices",
+    "designer_tools",
     "learning_parity",
     "mutants",
     "offline_designer",
