@@ -123,6 +123,8 @@ class DesignRequest:
     """Pooled standard deviation between trainings of one reward; None without repeats."""
     siblings: tuple[str, ...] = ()
     """Sources that were proposed earlier and have no result yet."""
+    asked: tuple[str, ...] = ()
+    """Answers of tools to what others have asked about the parents."""
     attempt: str = ""
     """Id of the attempt, for the ledger of costs. It is no part of the prompt."""
     revision: int = 0

@@ -30,7 +30,7 @@ PATIENCE_AFTER_AN_ANSWER = 4
 """Times as many once a reply has held one."""
 STANDARD_ERRORS = 2.0
 """Least difference of means that counts, in standard errors: 95 % of equal ones differ by less."""
-MOST_TURNS = 3
+MOST_TURNS = 2
 """Turns of a proposal in which tools may be called."""
 MOST_CALLS = 8
 """Calls of tools for a proposal."""
@@ -61,7 +61,7 @@ class LanguageModelDesigner:
         also after too many replies without a reward."""
         if self._given_up is not None:  # somebody wants another try
             self._given_up, self._unanswered = None, 0
-        return await self._ask(request, opening(request, self._tools is not None))
+        return await self._ask(request)
 
     async def revise(
         self, request: DesignRequest, rejected: Proposal, verdict: Verdict
@@ -72,12 +72,14 @@ class LanguageModelDesigner:
         if self._given_up is not None:
             raise self._given_up
         request = replace(request, rejections=(*request.rejections, Rejection(rejected, verdict)))
-        start = opening(request, self._tools is not None)
-        return await self._ask(request, (*start, *_rejected_answers(request.rejections)))
+        return await self._ask(request)
 
-    async def _ask(self, request: DesignRequest, messages: tuple[ChatMessage, ...]) -> Proposal:
+    async def _ask(self, request: DesignRequest) -> Proposal:
         model = self._models[request.model or self._first]
-        conversation = _Conversation(request, self._tools, messages)
+        # a first generation has nothing to look at
+        specs = self._tools.specs if self._tools is not None and request.parents else ()
+        start = (*opening(request, bool(specs)), *_rejected_answers(request.rejections))
+        conversation = _Conversation(request, self._tools, start)
         costs = []
         while True:
             message = await model.ask(
@@ -85,7 +87,7 @@ class LanguageModelDesigner:
                 *conversation.messages,
                 sample=request.seed + request.revision,
                 attempt=request.attempt,
-                tools=() if self._tools is None else self._tools.specs,
+                tools=specs,
             )
             costs.append(message.cost)
             if not await conversation.goes_on(message):
@@ -175,6 +177,7 @@ def opening(request: DesignRequest, tools: bool = False) -> tuple[ChatMessage, C
         angle=request.angle,
         falls=any(each.diagnosis.early_ends for each in request.parents if each.diagnosis),
         tools=tools,
+        asked=request.asked,
         wished=bool(request.told.wishes),
         codes={other.id: compact(other.reward.source) for other in request.memory},
     )

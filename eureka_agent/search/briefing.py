@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from eureka_agent.analysis import standing
@@ -21,6 +21,7 @@ from eureka_agent.designer.interface import (
 from eureka_agent.feedback_records import Edit, Given, Mark
 from eureka_agent.journal.entries import Analysed, Observer, Planned
 from eureka_agent.journal.state import RunState
+from eureka_agent.llm.tool_calls import arguments_of
 from eureka_agent.ranking import ranked
 from eureka_agent.records import BASELINES, Attempt, FinalTraining, Operator, Score, Stage
 from eureka_agent.search.attempts import attempt_id, failures
@@ -36,6 +37,8 @@ MEMORY_SHOWN = 3
 """Good attempts besides the parents in a request."""
 
 
+ASKED_SHOWN = 12
+"""Answers to others in a request, the oldest ones."""
 SIBLINGS_SHOWN = 6
 """Proposals on their way in a request, the newest ones."""
 
@@ -122,6 +125,15 @@ class Briefing:
             return plans
         after = strategy.plan(iteration, knowing, size)
         return [after[place] if place % 2 == 0 else plan for place, plan in enumerate(plans)]
+
+    def asked(self, plan: Planned, attempts: Collection[str]) -> tuple[str, ...]:
+        """Answers to what these attempts have asked about a plan's parents."""
+        found: dict[str, None] = {}
+        for each in self._run.archive.state.answers.values():
+            about = arguments_of(each.call).get("attempt")
+            if each.attempt in attempts and about in plan.parents and not each.pictures:
+                found[each.text] = None
+        return tuple(found)[:ASKED_SHOWN]
 
     def pending(self) -> Sequence[Given]:
         """Given rewards that no plan has taken yet."""

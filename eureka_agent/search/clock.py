@@ -102,8 +102,8 @@ class SearchClock:
         if live:
             waves = 1 if schedule_of(settings) == "steady" else min(WAVES, size)
             passes = max(math.ceil(size / settings.concurrency), waves)
-            design *= USUAL_TURNS if live.tools else 1
-        redesign = design + draft * (settings.drafts_of_each - 1)
+        turns = USUAL_TURNS if live and live.tools else 1  # once there is something to look at
+        redesign = turns * design + draft * (settings.drafts_of_each - 1)
         first, generation = passes * design, self._group(settings, size)
         # the baselines begin before the first designs are there, and slow their trainings
         alone = self._group(settings, made.baselines)

@@ -325,15 +325,16 @@ def _requests(
 ) -> Iterator[tuple[Role, LanguageModel, int, int]]:
     """Role, model, number of requests, and further tokens of each prompt."""
     first, later = settings.samples, settings.samples * (settings.iterations - 1)
-    designs = first + later * settings.drafts_of_each
+    turns, answers = (USUAL_TURNS, ANSWER_TOKENS) if models.tools else (1, 0)
+    designs = first + turns * later * settings.drafts_of_each
     evolves = strategy_name(settings) != "best-of-n"
-    grown = LATER_TOKENS * later * settings.drafts_of_each // designs if evolves else 0
+    more = (LATER_TOKENS + answers) * turns * later * settings.drafts_of_each
+    grown = more // designs if evolves else 0
     if settings.fitness == "written":
         yield Role.METRIC, models.designers[0], 1, 0
     for place, designer in enumerate(models.designers):
         requests = (designs + place) // len(models.designers)
-        turns, answers = (USUAL_TURNS, ANSWER_TOKENS) if models.tools else (1, 0)
-        yield Role.DESIGNER, designer, turns * requests, grown + answers
+        yield Role.DESIGNER, designer, requests, grown
     if models.reviewer is not None:
         share = 1.0 if models.review_all else DOUBTED_SHARE
         yield Role.REVIEWER, models.reviewer, math.ceil(share * (first + later)), 0

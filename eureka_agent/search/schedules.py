@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eureka_agent import wording
@@ -21,6 +22,16 @@ from eureka_agent.training_counts import is_confirmed
 if TYPE_CHECKING:
     from eureka_agent.search.search import Search
 
+
+@dataclass(frozen=True)
+class Before:
+    """The proposals of a generation that were made before another one."""
+
+    sources: tuple[str, ...] = ()
+    attempts: tuple[str, ...] = ()
+
+
+ALONE = Before()
 ProposalTask = asyncio.Task[Attempt | None]
 """Task that takes a proposal to its end; None if it could not be made."""
 Ask = Callable[[], Awaitable[None]]
@@ -101,25 +112,26 @@ class Generations:
         together = -(-len(plans) // WAVES) if search.advisers.designer.concurrent else 1
         for begin in range(0, len(plans), together):
             wave, known = plans[begin : begin + together], tuple(siblings)
+            before = tuple(attempt_id(iteration, plan.sample, 0) for plan in plans[:begin])
             settled = [asyncio.Event() for _ in wave]
             for plan, event in zip(wave, settled, strict=True):
-                task = self._take_to_end(plan, known, event)
+                task = self._take_to_end(plan, Before(known, before), event)
                 tasks.append(self._group.create_task(task))
             for event in settled:
                 await event.wait()
             names = (attempt_id(iteration, plan.sample, 0) for plan in wave)
             first = [archive.state.by_id[each] for each in names if each in archive.state.by_id]
             siblings += [each.proposal.reward.source for each in first]  # with the critic's repairs
-            if not first:  # the others could not be made either
+            if not first or search.is_cut_short:  # the others could not be made either
                 break
         await _ended(tasks)
 
     async def _take_to_end(
-        self, plan: Planned, siblings: Sequence[str], settled: asyncio.Event
+        self, plan: Planned, before: Before, settled: asyncio.Event
     ) -> Attempt | None:
         """Take a proposal to its end; `settled` once it is judged, or could not be made."""
         try:
-            training = await self._search.begin(plan, siblings)
+            training = await self._search.begin(plan, before)
         finally:
             settled.set()
         return None if training is None else await training

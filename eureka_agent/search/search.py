@@ -34,7 +34,7 @@ from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.final import FinalTrainings
 from eureka_agent.search.randomisation import Randomising
 from eureka_agent.search.resumption import record_changes
-from eureka_agent.search.schedules import Ask, Generations, Rounds, Steady
+from eureka_agent.search.schedules import ALONE, Ask, Before, Generations, Rounds, Steady
 from eureka_agent.search.scoring import coverage_so_far
 from eureka_agent.search.seeing import Judging
 from eureka_agent.settings import schedule_of
@@ -214,15 +214,17 @@ class Search:
     async def begin(
         self,
         plan: entries.Planned,
-        siblings: Sequence[str] = (),
+        before: Before = ALONE,
         rung_scored: Callable[[], None] = lambda: None,
     ) -> Coroutine[Any, Any, Attempt | None] | None:
         """Make and judge a proposal; the returned coroutine trains it. None if it cannot be made.
-        `siblings`: sources of the earlier proposals, for a designer that works in order."""
+        `before`: the earlier proposals of its generation."""
         iteration, sample = plan.iteration, plan.sample
         try:
             request = await self.briefing.request(plan)
-            request = replace(request, siblings=(*request.siblings, *siblings))
+            asked = self.briefing.asked(plan, before.attempts)
+            siblings = (*request.siblings, *before.sources)
+            request = replace(request, siblings=siblings, asked=asked)
             attempt = await self.attempts.settle(
                 await self.attempts.propose(iteration, sample, request), request
             )

@@ -168,7 +168,7 @@ class EventList(ToolAnswer):
     def text(self) -> str:
         if not self.events:
             return f"No variable jumps in episode {self.episode} of {self.attempt}."
-        lines = []
+        lines = [f"Jumps in episode {self.episode} of {self.attempt}:"]
         for each in self.events:
             jumps = (f"{it.variable} {_row(it.before)} → {_row(it.after)}" for it in each.jumps)
             others = f" and {each.others} more" if each.others else ""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from scripted_gateway import NamedModel, ScriptedGateway
 
-from eureka_agent.designer.interface import DesignRequest, ToolResult
+from eureka_agent.designer.interface import (
+    DesignRequest,
+    ParentSummary,
+    ToolResult,
+    given_reward,
+)
 from eureka_agent.designer.llm_designer import (
     MOST_CALLS,
     MOST_TOLD,
@@ -62,9 +67,12 @@ class Answering:
         return ToolResult(f"{self.text} {call.arguments}", self.images)
 
 
+PARENT = ParentSummary("1-03", given_reward(REWARD), 1.5, None, "because")
+
+
 def asked(description: TaskDescription) -> DesignRequest:
     return DesignRequest(
-        description, "hold it still", Operator.FRESH, (), (), seed=1, attempt="2-03"
+        description, "hold it still", Operator.IMPROVE, (PARENT,), (), seed=1, attempt="2-03"
     )
 
 
@@ -80,7 +88,8 @@ async def test_calls_are_answered_before_the_reward(description: TaskDescription
     roles = [each.role for each in gateway.requests[-1].messages]
     assert roles == ["system", "user", "assistant", "tool", "tool", "assistant", "tool"]
     told = [each.content for each in gateway.requests[-1].messages if each.role == "tool"]
-    assert told == ['seen {"n": 0}', 'seen {"n": 1}', 'seen {"n": 0}']
+    last = 'seen {"n": 0}\n\nThat was the last call: answer with the reward now.'
+    assert told == ['seen {"n": 0}', 'seen {"n": 1}', last]
     assert all(each.tools == (LOOK,) for each in gateway.requests)
     # the first messages are the same in each turn, so that a provider's cache has them
     assert gateway.requests[0].messages == gateway.requests[-1].messages[:2]
@@ -96,7 +105,7 @@ async def test_turns_calls_and_answers_have_bounds(description: TaskDescription)
     assert proposal.reward.source == ""
     assert len(tools.keys) == MOST_CALLS
     assert len(gateway.requests) == MOST_TURNS + 1
-    last = gateway.requests[2].messages[-1].content
+    last = gateway.requests[-1].messages[-1].content
     assert "one call too many" in last
     assert last.endswith("That was the last call: answer with the reward now.")
     gateway, tools = Calling(2, 1), Answering("x" * MOST_TOLD)
@@ -131,3 +140,19 @@ async def test_without_tools_none_are_offered_nor_described(description: TaskDes
     (request,) = gateway.requests
     assert request.tools == ()
     assert "Looking first" not in request.messages[0].content
+
+
+async def test_a_first_generation_has_nothing_to_look_at(description: TaskDescription) -> None:
+    gateway, tools = Calling(1), Answering()
+    request = replace(asked(description), operator=Operator.FRESH, parents=())
+    await designer_of(gateway, tools).propose(request)
+    assert gateway.requests[0].tools == ()
+    assert "Looking first" not in gateway.requests[0].messages[0].content
+
+
+async def test_answers_to_others_are_told(description: TaskDescription) -> None:
+    gateway = Calling()
+    request = replace(asked(description), asked=("speed, attempt 1-03\n  mean 3",))
+    await designer_of(gateway, Answering()).propose(request)
+    assert "Asked already" in gateway.requests[0].messages[1].content
+    assert "```\nspeed, attempt 1-03\n  mean 3\n```" in gateway.requests[0].messages[1].content

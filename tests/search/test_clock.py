@@ -115,7 +115,7 @@ def test_models_are_waited_for(seconds: Seconds) -> None:
     assert of(samples=8) == pytest.approx(once + 2 * 2 * REPLY_SECONDS)  # two at a time
     assert of(WITH_ANALYST) == pytest.approx(once + REPLY_SECONDS)
     looking = SimpleNamespace(analyst=None, tools=True)
-    assert of(looking) == pytest.approx(once + 2 * 2 * REPLY_SECONDS)
+    assert of(looking) == pytest.approx(once + 2 * REPLY_SECONDS)  # in the second generation
     # further drafts are requests one after the other, in the second generation
     assert of(drafts=4) == pytest.approx(once + 2 * 3 * REPLY_SECONDS)
     # two comparisons for each of four attempts, four at a time, after each generation

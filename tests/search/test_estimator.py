@@ -259,9 +259,9 @@ async def test_every_role_counts(description: TaskDescription) -> None:
     requests = {each.role: each.requests for each in found}
     # a named reviewer reads every reward, the analyst the best attempt before a later generation
     assert requests == {"designer": 24, "reviewer": 24, "analyst": 2}
-    # a designer that looks asks twice for a proposal, and needs no analyst
+    # a designer looks once there is something to look at, then answers, and needs no analyst
     looking = await counted(description, analyst="auto", designer_tools="auto")
-    assert {each.role: each.requests for each in looking} == {"designer": 2 * 24}
+    assert {each.role: each.requests for each in looking} == {"designer": 8 + 2 * 16}
     reviewer = next(each for each in found if each.role == "reviewer")
     designer = next(each for each in found if each.role == "designer")
     # a reward of 1,500 characters beside what a first design request has

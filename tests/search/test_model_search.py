@@ -192,6 +192,8 @@ def test_a_model_looks_before_it_writes_and_killed_it_pays_nothing_twice(
     assert all("It would be accepted" in each and "random actions" in each for each in told)
     assert any("bad episodes" in each for each in told)
     assert "2-01 asks 1-0" in (folder / "log.txt").read_text()
+    # the last wave is told what the first one asked
+    assert any("# Asked already" in each.prompt for each in server.requests)
     found = eureka.json("show", "latest")
     assert found["status"] == "finished"
     # played back, the tools answer as they did

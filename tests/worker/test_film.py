@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from eureka_agent.simulation.pictures import Picture
-from eureka_agent.worker.film import HEADER_PIXELS, Episode, Gif, Mp4, scenes, shown_steps
+from eureka_agent.worker.film import HEADER_PIXELS, Episode, Gif, Mp4, Sheet, scenes, shown_steps
 
 HELD = 15
 """Pictures of the last state: half a second at 30 a second."""
@@ -113,3 +113,22 @@ def test_a_gif_is_the_beginning_at_ten_pictures_a_second() -> None:
             shades.append(image.convert("RGB").getpixel((5, 5))[0])
     # every third picture, each 2 brighter than the one before it
     assert shades == pytest.approx([6 * number for number in range(20)], abs=2)
+
+
+@pytest.mark.parametrize(
+    ("moments", "long", "short"),
+    [
+        (3, {0, 25, 50}, {0, 2, 4}),  # evenly spread over each episode
+        ((2.0, 0.5, 99.0), {5, 20, 50}, {4}),  # seconds of 0.1 s a step, within each episode
+    ],
+)
+def test_a_sheet_shows_the_moments_that_were_asked_for(
+    moments: int | tuple[float, ...], long: set[int], short: set[int]
+) -> None:
+    sheet = Sheet([episode(50), episode(4, 1)], moments, 0.1)
+    for place, (length, expected) in enumerate(((50, long), (4, short))):
+        assert {step for step in range(length + 1) if sheet.wants(place, step)} == expected
+        for step in expected:
+            sheet.add(place, step, np.zeros((64, 64, 3), np.uint8))
+    with Image.open(io.BytesIO(sheet.content())) as image:
+        assert image.width == 3 * 64
