@@ -113,7 +113,8 @@ class ReplayModel:
         )
 
     def _of_same_place(self, request: interface.CompletionRequest) -> Message | None:
-        """The reply at the same turn for the same attempt, if its system message is the same."""
+        """The reply at the same turn for the same attempt, if its system message is the same, or
+        the recording has left requests out."""
         if self._flags or not request.attempt:
             return None
         system = interface.transcript(tuple(it for it in request.messages if it.role == "system"))
@@ -124,7 +125,9 @@ class ReplayModel:
             if (each.role, each.attempt, each.model)
             == (request.role.value, request.attempt, self.name)
         ]
-        if turn >= len(found) or not found[turn].request.startswith(system.rstrip()):
+        request_there = found[turn].request if turn < len(found) else None
+        is_same = request_there is not None and request_there.startswith(system.rstrip())
+        if not is_same and request_there != "":
             return None
         whom = f"{request.role.value} of {request.attempt}"
         self._tell(f"the {whom} is told other numbers than in the recording, and answers as there")
