@@ -100,7 +100,8 @@ class SearchClock:
         design, draft = (REPLY_SECONDS,) * 2 if live else (PROPOSAL_SECONDS, DRAFT_SECONDS)
         passes = size
         if live:
-            waves = 1 if schedule_of(settings) == "steady" else min(WAVES, size)
+            together = settings.llm_batch or schedule_of(settings) == "steady"
+            waves = 1 if together else min(WAVES, size)
             passes = max(math.ceil(size / settings.concurrency), waves)
         turns = USUAL_TURNS if live and live.tools else 1  # once there is something to look at
         redesign = turns * design + draft * (settings.drafts_of_each - 1)

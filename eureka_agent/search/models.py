@@ -210,7 +210,8 @@ def _analyst_of(name: str, tools: bool) -> str:
 
 def _flags_of(recording: replay.Recording, settings: SearchSettings) -> str:
     """Flags that give a search the recorded settings; fewer generations do not differ."""
-    given = {**dict(settings), "strategy": strategy_name(settings)}
+    chosen = {"strategy": strategy_name(settings), "schedule": schedule_of(settings)}
+    given = {**dict(settings), **chosen}
     differing = {
         name: value
         for name, value in recording.search.items()

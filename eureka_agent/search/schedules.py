@@ -109,7 +109,8 @@ class Generations:
         tasks: list[ProposalTask] = []
         siblings: list[str] = []
         # a designer that works in order is compared with what the critic accepted before
-        together = -(-len(plans) // WAVES) if search.advisers.designer.concurrent else 1
+        waves = 1 if search.run.settings.llm_batch else WAVES  # a batch takes hours
+        together = -(-len(plans) // waves) if search.advisers.designer.concurrent else 1
         for begin in range(0, len(plans), together):
             wave, known = plans[begin : begin + together], tuple(siblings)
             before = tuple(attempt_id(iteration, plan.sample, 0) for plan in plans[:begin])

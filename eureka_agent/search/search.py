@@ -124,7 +124,7 @@ class Search:
             )
         if not trained and self._why_ended is not None:
             raise self._why_ended[1]
-        if not trained:
+        if not trained and self.ask is None:
             raise self.failed("no candidate's training came to its end", failures(attempts))
         self._record_why_ended()
         return trained

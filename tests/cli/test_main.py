@@ -61,7 +61,7 @@ def test_bash_completion_completes_commands_flags_and_values(tmp_path: Path) -> 
     assert complete("eureka", "search", "--sandbox", "d") == ["docker"]
     assert complete("eureka", "search", "--model", "off") == ["offline"]
     assert "openai/gpt-5" in complete("eureka", "search", "--model", "openai/gpt-5")
-    assert complete("eureka", "search", "--model", "replay:c") == ["replay:cartpole"]
+    assert complete("eureka", "search", "--model", "replay:r") == ["replay:roll_to"]
     assert complete("eureka", "envs", "an") == ["ant"]
     # what there is in the folder of runs
     assert complete("eureka", "show", "") == []
