@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # as that of typing, whose import would take most of this one's time
 if TYPE_CHECKING:
     from eureka_agent.search.notebook import Finished, critique, evaluate, search, train
 
