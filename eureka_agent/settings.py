@@ -417,6 +417,13 @@ REACHING = frozenset(
 )
 """Settings with the mark `OUTSIDE`."""
 
+_BESIDE_TRAINING = (
+    "env task seed final_seeds baselines train_baselines baseline_seeds randomise"
+    " evaluation_episodes device workers sandbox dry_run_timeout training_timeout"
+)
+OF_ONE_REWARD = (*_BESIDE_TRAINING.split(), *TrainingSettings.model_fields)
+"""Settings of a run that trains one given reward."""
+
 FREE_SETTINGS = frozenset(
     (
         *("api", "base_url", "price", "request_timeout", "outage", "concurrency"),

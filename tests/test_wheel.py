@@ -120,3 +120,10 @@ def test_a_small_search_runs(installed: Path) -> None:
     found = json.loads(run(installed, "search", "balance the pole", *flags))
     assert found["status"] == "finished"
     assert found["best"]["mean"] is not None
+
+
+@pytest.mark.slow
+def test_the_skill_travels_inside(installed: Path) -> None:
+    page = REPOSITORY / "eureka_agent" / "cli" / "SKILL.md"
+    assert run(installed, "skill") == page.read_text(encoding="utf-8")
+    assert (installed / "eureka_agent" / "py.typed").is_file()

@@ -156,7 +156,8 @@ def run_planned(
     from eureka_agent.archive.run_folder import command_line
     from eureka_agent.batch.session import run_batch
     from eureka_agent.batch.summary import BatchView, render_rows
-    from eureka_agent.cli.watch import LastingConsole, run_stoppable
+    from eureka_agent.cli.watch import run_stoppable
+    from eureka_agent.report.screen import LastingConsole
     from eureka_agent.report.terminal import list_console
 
     as_json = output_format == "json"

@@ -48,9 +48,11 @@ def critique(reward: Path, fix: bool, output_format: str, **flags: Any) -> None:
     """
     import asyncio
 
+    from eureka_agent.critic.critic import judge_alone
+
     settings = parse_settings(SearchSettings, given_settings(None, flags), THE_FLAGS)
     source = read_reward_file(reward)
-    verdict = asyncio.run(_judge(source, settings))
+    verdict = asyncio.run(judge_alone(source, settings))
     written = fix and _written(reward, verdict)
     print_verdict(verdict, reward, source, settings.env, output_format, fix=fix, written=written)
     if not verdict.accepted:
@@ -107,25 +109,6 @@ def _repair_words(path: Path, verdict: Verdict, fix: bool) -> str:
         return f"{path}: written, with {repairs}"
     then = "mend the errors, then --fix again"
     return f"{path}: not written: {repairs} would not make it accepted; {then}"
-
-
-async def _judge(source: str, settings: SearchSettings) -> Verdict:
-    import tempfile
-
-    from eureka_agent.critic.critic import Critic
-    from eureka_agent.designer.interface import given_reward
-    from eureka_agent.fleet.dry_runner import DryRunner
-    from eureka_agent.fleet.jobs import Problem
-    from eureka_agent.sandbox.choose import choose_wall
-
-    with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
-        wall, problem = choose_wall(settings.sandbox), Problem(settings.env, settings.task)
-        dry_runner = DryRunner(wall, problem, Path(scratch), settings.dry_run_timeout)
-        try:
-            critic = Critic(await dry_runner.start(), dry_runner)
-            return await critic.judge(given_reward(source))
-        finally:
-            await dry_runner.close()
 
 
 # ── verdicts as text ──────────────────────────────────────────────────────────────────────────────

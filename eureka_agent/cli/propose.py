@@ -17,7 +17,7 @@ from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
 
 if TYPE_CHECKING:
     from eureka_agent.archive.run_folder import Run
-    from eureka_agent.cli.watch import Screen
+    from eureka_agent.report.screen import Screen
 
 OPERATORS = ("improve", "different", "mutate-structure", "retune-weights", "crossover", "fresh")
 

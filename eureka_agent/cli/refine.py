@@ -25,7 +25,7 @@ from eureka_agent.search.refinement import Refinement
 
 if TYPE_CHECKING:
     from eureka_agent.archive.run_folder import Run
-    from eureka_agent.cli.watch import Screen
+    from eureka_agent.report.screen import Screen
 
 PROMPT = "refine> "
 Action = Callable[[Refinement, Sequence[str]], Awaitable[None]]

@@ -56,7 +56,8 @@ def search(
     """
     from eureka_agent.archive.run_folder import command_line
     from eureka_agent.cli.questions import confirmation
-    from eureka_agent.cli.watch import Screen, watch
+    from eureka_agent.cli.watch import watch
+    from eureka_agent.report.screen import Screen
     from eureka_agent.search.session import start
     from eureka_agent.search.written_fitness import FitnessDeclinedError
 

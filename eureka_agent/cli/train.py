@@ -14,19 +14,13 @@ from eureka_agent.cli.command import FILE, Command, Number
 from eureka_agent.cli.critique import read_reward_file
 from eureka_agent.cli.options import OPTION_GROUPS, given_settings, settings_options
 from eureka_agent.cli.output import FORMAT, TRUST, print_json, say
-from eureka_agent.settings import MOST_EPISODES, MOST_SEED, SearchSettings, TrainingSettings
-
-_OF_A_SEARCH = (
-    "env task seed final_seeds baselines train_baselines baseline_seeds randomise"
-    " evaluation_episodes device workers sandbox dry_run_timeout training_timeout"
-)
-_FLAGS = (*_OF_A_SEARCH.split(), *TrainingSettings.model_fields)
+from eureka_agent.settings import MOST_EPISODES, MOST_SEED, OF_ONE_REWARD, SearchSettings
 
 
 @click.command(cls=Command, groups=OPTION_GROUPS)
 @click.argument("reward", type=FILE)
 @click.option("--config", type=FILE, help="YAML file with settings; flags override it.")
-@settings_options(_FLAGS)
+@settings_options(OF_ONE_REWARD)
 @FORMAT
 def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -> None:
     """Train the reward function in the file REWARD and score it against human and sparse.
@@ -43,15 +37,13 @@ def train(reward: Path, config: Path | None, output_format: str, **flags: Any) -
     from eureka_agent.cli.watch import watch
     from eureka_agent.designer.interface import GivenDesigner, given_reward
     from eureka_agent.search.preparation import RewardRejectedError
-    from eureka_agent.search.session import start
+    from eureka_agent.search.session import train_given
 
-    values = given_settings(config, flags, takes=_FLAGS)
+    values = given_settings(config, flags, takes=OF_ONE_REWARD)
     source = read_reward_file(reward)
-    values |= {"iterations": 1, "samples": 1, "confirm": 0, "finalists": 1}
-    values |= {"revisions": 0, "retry_rounds": 0}
     given = GivenDesigner(given_reward(source), str(reward))
     try:
-        watch(lambda observer: start(values, given, command_line(), observer), output_format)
+        watch(lambda observer: train_given(values, given, command_line(), observer), output_format)
     except RewardRejectedError as rejected:
         environment = str(values.get("env", SearchSettings.model_fields["env"].default))
         print_verdict(rejected.verdict, reward, source, environment, output_format)
@@ -109,7 +101,7 @@ def evaluate(
     from eureka_agent.archive.run_folder import find_run, open_run
     from eureka_agent.cli.questions import trust_to_evaluate
     from eureka_agent.parameters import check_distribution, distribution_text, parse_distribution
-    from eureka_agent.search.scoring import evaluation_lines, evaluation_summary, rescore
+    from eureka_agent.search.scoring import evaluated, evaluation_lines
     from eureka_agent.search.summary import best_attempt
 
     distribution = {} if parameters is None else parse_distribution(parameters)
@@ -118,15 +110,7 @@ def evaluate(
     check_distribution(distribution, description.parameters, description.environment)
     policy = stored_policy(opened, attempt)
     trust_to_evaluate(opened, trust)
-    evaluation = asyncio.run(rescore(opened, policy, seed, episodes, distribution))
-    summary = {
-        "run": opened.name,
-        "attempt": attempt,
-        "policy": str(policy),
-        "fitness_origin": opened.fitness_origin,
-        "parameters": distribution,
-        **evaluation_summary(evaluation, opened.description),
-    }
+    summary = asyncio.run(evaluated(opened, attempt, policy, seed, episodes, distribution))
     if output_format == "json":
         print_json(summary)
         return

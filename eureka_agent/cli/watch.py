@@ -3,92 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.cli.output import print_json, say
 from eureka_agent.invocation import resume_command, show_command
-from eureka_agent.journal.entries import BaseEntry, RunStarted
 from eureka_agent.records import RunStatus
-from eureka_agent.report.terminal import CleanConsole
-
-if TYPE_CHECKING:
-    from eureka_agent.report.live import LogFile
+from eureka_agent.report.live import LogFile
+from eureka_agent.report.screen import LastingConsole, Screen, shown
 
 ResultT = TypeVar("ResultT")
-TICK_S = 1.0
-"""Seconds between two checks whether a line of progress is due."""
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 LONGEST_HOLD_UP_S = 2.0
 """Seconds that a stop waits for a step of the search that blocks the event loop."""
-
-
-class LastingConsole(CleanConsole):
-    """A console that writes to nowhere once its reader is gone: `| head`, a closed terminal."""
-
-    def on_broken_pipe(self) -> None:
-        """Go on silently, where rich would end the program."""
-        self.quiet = True
-        with suppress(OSError, ValueError):  # a file without a descriptor has no pipe either
-            os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
-
-
-class Screen:
-    """Log and progress view of a search, which can make room for a question. A search whose output
-    has lost its reader goes on without a view."""
-
-    def __init__(self, console: LastingConsole, log: LogFile | None = None) -> None:
-        from eureka_agent.report.live import progress_view
-
-        self._console, self._log, self._view = console, log, progress_view(console)
-        self.folder: Path | None = None
-
-    def __enter__(self) -> Screen:
-        self._view.__enter__()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        with self._dropping():
-            self._view.__exit__(*exception)
-
-    def __call__(self, event: BaseEntry) -> None:
-        if isinstance(event, RunStarted):
-            self.folder = event.run_folder
-        if self._log is not None:
-            self._log(event)
-        if not self._console.quiet:
-            with self._dropping():
-                self._view(event)
-
-    async def tick(self) -> None:
-        """Show progress where it is due, every second: a search that waits has no entries."""
-        while True:
-            await asyncio.sleep(TICK_S)
-            if self._log is not None:
-                self._log.tick()
-            if not self._console.quiet:
-                with self._dropping():
-                    self._view.tick()
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Free the terminal in the block."""
-        with nullcontext() if self._console.quiet else self._view.paused():
-            yield
-
-    @contextmanager
-    def _dropping(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError:  # a pipe without a reader, a terminal that was closed
-            self._console.on_broken_pipe()
 
 
 @contextmanager
@@ -133,14 +66,13 @@ def watch(
 ) -> Run:
     """Run a search and show it. Ctrl-C stops it with exit status 130. `silent_end`: the result is
     not printed."""
-    from eureka_agent.report.live import LogFile
     from eureka_agent.report.tables import render_end
     from eureka_agent.search.summary import run_report
 
     console = LastingConsole(stderr=output_format == "json")
     screen = Screen(console, LogFile())
     try:
-        finished = _run_shown(lambda: work(screen), screen)
+        finished = run_stoppable(lambda: shown(lambda: work(screen), screen))
     except KeyboardInterrupt:
         if screen.folder is not None:
             with suppress(OSError):  # the terminal may be gone
@@ -173,18 +105,6 @@ def run_stoppable(work: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
         raise KeyboardInterrupt from None
 
 
-def _run_shown(work: Callable[[], Coroutine[Any, Any, ResultT]], screen: Screen) -> ResultT:
-    async def shown() -> ResultT:
-        with screen:
-            ticking = asyncio.create_task(screen.tick())
-            try:
-                return await work()
-            finally:
-                ticking.cancel()
-
-    return run_stoppable(shown)
-
-
 def follow(folder: Path) -> None:
     """Show a run of another process until it ends. Ctrl-C ends only this, with exit status 130."""
     from eureka_agent.archive.run_folder import open_run
@@ -196,7 +116,7 @@ def follow(folder: Path) -> None:
     console = LastingConsole()
     screen = Screen(console)
     try:
-        _run_shown(Follower(folder, screen).follow, screen)
+        run_stoppable(lambda: shown(Follower(folder, screen).follow, screen))
     except KeyboardInterrupt:
         with suppress(OSError):
             say("No longer watched; the search goes on.")

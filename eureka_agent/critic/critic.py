@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eureka_agent.critic.allow_list import check_allow_list
@@ -12,8 +14,16 @@ from eureka_agent.critic.memory import NOTHING_KNOWN, Memory, episode_order, fin
 from eureka_agent.critic.parse import parse
 from eureka_agent.critic.repair import repair
 from eureka_agent.llm.budget import BudgetSpentError
-from eureka_agent.records import Credit, EpisodeOrder, Finding, TaskDescription, Verdict
-from eureka_agent.rewards import RewardSpecification
+from eureka_agent.records import (
+    GIVEN_DESIGNER,
+    Credit,
+    EpisodeOrder,
+    Finding,
+    TaskDescription,
+    Verdict,
+)
+from eureka_agent.rewards import CodeReward, RewardSpecification
+from eureka_agent.settings import SearchSettings
 
 if TYPE_CHECKING:
     from eureka_agent.critic.review import Reviewer
@@ -131,6 +141,23 @@ class Critic:
         paths = {each.attempt: each.path for each in memory.episodes}
         scored = await self._runner.score(reward, paths)
         return None if scored.reason else episode_order(memory.episodes, scored.returns)
+
+
+async def judge_alone(source: str, settings: SearchSettings) -> Verdict:
+    """The verdict on a person's own reward, without a run, for these settings' environment, task,
+    wall and timeout. Raises EurekaError where nothing can be checked."""
+    from eureka_agent.fleet.dry_runner import DryRunner
+    from eureka_agent.fleet.jobs import Problem
+    from eureka_agent.sandbox.choose import choose_wall
+
+    with tempfile.TemporaryDirectory(prefix="eureka-") as scratch:
+        wall, problem = choose_wall(settings.sandbox), Problem(settings.env, settings.task)
+        dry_runner = DryRunner(wall, problem, Path(scratch), settings.dry_run_timeout)
+        try:
+            critic = Critic(await dry_runner.start(), dry_runner)
+            return await critic.judge(CodeReward(source=source, author=GIVEN_DESIGNER))
+        finally:
+            await dry_runner.close()
 
 
 def _rejected(findings: Sequence[Finding]) -> bool:

@@ -15,6 +15,7 @@ from eureka_agent import wording
 from eureka_agent.analysis.coverage import Coverage, coverage
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.designer.source_tools import difference
+from eureka_agent.errors import SettingsError
 from eureka_agent.journal.state import RunState
 from eureka_agent.parameters import Distribution
 from eureka_agent.ranking import counted_on
@@ -29,6 +30,7 @@ from eureka_agent.records import (
 )
 from eureka_agent.report.comparison import told_apart
 from eureka_agent.search.strategies import last_revisions
+from eureka_agent.settings import MOST_EPISODES, MOST_SEED
 from eureka_agent.wording import significant
 
 
@@ -138,6 +140,34 @@ async def rescore(
             )
         finally:
             await evaluator.close()
+
+
+async def evaluated(
+    run: Run,
+    attempt: str | None,
+    policy: Path,
+    seed: int,
+    episodes: int,
+    distribution: Distribution,
+) -> dict[str, Any]:
+    """The score of a policy file of `run` on fresh episodes, for `--format json`. Raises
+    SettingsError for a number out of range."""
+    for name, value, least, most in (
+        ("episodes", episodes, 1, MOST_EPISODES),
+        ("seed", seed, 0, MOST_SEED),
+    ):
+        if not isinstance(value, int) or not least <= value <= most:
+            what = f"{name} is {value!r}, expected a number from {least} to {most}"
+            raise SettingsError(what, "give another one")
+    evaluation = await rescore(run, policy, seed, episodes, distribution)
+    return {
+        "run": run.name,
+        "attempt": attempt,
+        "policy": str(policy),
+        "fitness_origin": run.fitness_origin,
+        "parameters": distribution,
+        **evaluation_summary(evaluation, run.description),
+    }
 
 
 def evaluation_lines(

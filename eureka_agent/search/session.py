@@ -60,6 +60,16 @@ async def start(
     return run
 
 
+async def train_given(
+    values: Mapping[str, Any], given: GivenDesigner, command: Sequence[str], observer: Observer
+) -> Run:
+    """Run a search of one given reward alone, with settings of `OF_ONE_REWARD`; for the other
+    arguments and errors see `start`."""
+    alone = {"iterations": 1, "samples": 1, "confirm": 0, "finalists": 1}
+    alone |= {"revisions": 0, "retry_rounds": 0}
+    return await start({**values, **alone}, given, command, observer)
+
+
 async def resume(
     folder: Path,
     observer: Observer,

@@ -62,6 +62,15 @@ class FitnessDeclinedError(EurekaError):
     exit_status = 1
 
 
+def nobody_to_ask(fitness: WrittenFitness, kept: Path) -> EurekaError:
+    """Error of a written fitness, kept in a folder, that waits for somebody who accepts it."""
+    return EurekaError(
+        f"{fitness.author} wrote a fitness, and there is no terminal to ask whether it is taken",
+        f"read {str(kept / FITNESS_SOURCE)!r}, then give the same command with --yes: it is not"
+        " written again",
+    )
+
+
 @dataclass(frozen=True)
 class AcceptedFitness:
     """An accepted fitness for a new run."""

@@ -15,6 +15,9 @@ PAGE = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
 # read sources
 ACROSS_ON_PURPOSE = {"cli", "search", "export", "batch"}
 
+LAZY = ("__init__.py", "search")
+"""The package hands on functions for notebooks, and imports them on use."""
+
 
 def table() -> dict[str, str]:
     """The place where each folder's code runs, by folder, in the table's order."""
@@ -40,6 +43,7 @@ def imports() -> Iterator[tuple[str, str, str]]:
                     and target != folder
                     and (PACKAGE / target / "__init__.py").is_file()
                     and target
+                    and (str(place), target) != LAZY
                 ):
                     yield str(place), folder, target
 

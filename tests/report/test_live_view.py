@@ -37,6 +37,7 @@ from eureka_agent.journal.progress import (
 )
 from eureka_agent.records import Attempt, Cost, Operator, RunStatus, Score, Stage, TaskDescription
 from eureka_agent.report import live
+from eureka_agent.report import screen as screens
 from eureka_agent.report.live import LiveView, PlainLog, progress_view
 from eureka_agent.settings import SearchSettings
 
@@ -299,11 +300,11 @@ def test_the_time_passes_for_a_log_without_entries(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], begin: Any, story: Story
 ) -> None:
     """`watch` itself, over a search that only waits until the line is there."""
-    monkeypatch.setattr(watching, "TICK_S", 0.01)
+    monkeypatch.setattr(screens, "TICK_S", 0.01)
     monkeypatch.setattr(live, "SHORT_INTERVAL_S", 0.02)
     printed: list[str] = []
 
-    async def waiting(screen: watching.Screen) -> Run:
+    async def waiting(screen: screens.Screen) -> Run:
         story.observers = (screen,)
         story.tell(begin(), RequestStarted(number=1, model="openai/tiny", purpose="fitness"))
         async with asyncio.timeout(10):
