@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "look": ("look", "Ask about a run what models may ask: episodes, drafts, differences."),
     "brief": ("propose", "Tell what a designer is told, for a program that proposes rewards."),
     "propose": ("propose", "Train a reward as an attempt of a run."),
+    "mcp": ("mcp_server", "Serve runs, tools and trainings to coding agents."),
     "video": ("video", "Make a video of what a run has trained."),
     "export": ("export", "Write a run's reward and policy as files to take away."),
     "prove": ("export", "Train a run's rewards by another trainer and simulator."),
