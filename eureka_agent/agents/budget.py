@@ -72,7 +72,7 @@ class Begun:
 
 
 @dataclass
-class Budget:
+class AgentBudget:
     """The limits of a server, and what counts against them."""
 
     env_steps: int

@@ -6,7 +6,7 @@ import asyncio
 import json
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, create_model
 from pydantic_core import PydanticCustomError
 
-from eureka_agent.agents.budget import Budget, state_of
+from eureka_agent.agents.budget import AgentBudget, state_of
 from eureka_agent.agents.children import POLL_S, Child, printed, words
 from eureka_agent.archive.files import is_held
 from eureka_agent.archive.run_folder import Run, list_runs, open_run, runs_folder
@@ -25,7 +25,7 @@ from eureka_agent.designer.interface import given_reward
 from eureka_agent.errors import RunFolderError, did_you_mean
 from eureka_agent.llm.interface import ImagePart
 from eureka_agent.records import NOT_ASKED, Operator, RunStatus
-from eureka_agent.report.as_json import finite
+from eureka_agent.report.as_json import attempt_to_json
 from eureka_agent.report.progress import (
     env_steps_done,
     env_steps_total,
@@ -36,7 +36,6 @@ from eureka_agent.report.progress import (
 )
 from eureka_agent.search.asking import opened_bench
 from eureka_agent.search.estimator import Estimator
-from eureka_agent.simulation.catalogue import list_environments
 from eureka_agent.text import clipped, printable
 from eureka_agent.tools.bench import Bench, ToolAnswer, ToolError
 from eureka_agent.tools.definitions import (
@@ -137,16 +136,17 @@ class AgentService:
 
     def __init__(
         self,
-        budget: Budget,
+        budget: AgentBudget,
         settings: Mapping[str, Any],
-        environments: Mapping[str, str],
+        built_in: Collection[str],
+        own: Mapping[str, str],
         trust: Callable[[Run], None],
     ) -> None:
-        """`settings`: of every search; `environments`: the user's own ones by name; `trust` raises
-        EurekaError for a run whose policies the user has not agreed to play."""
+        """`settings`: of every search; `built_in` and `own`: environments by name, the user's with
+        their places; `trust` raises EurekaError for a run that is not the user's."""
         self._budget, self._settings, self._trust = budget, settings, trust
-        self._environments = {it.name: it.name for it in list_environments()} | {**environments}
-        self._own = tuple(environments)
+        self._environments = {**{name: name for name in built_in}, **own}
+        self._own = tuple(own)
         self._benches: dict[str, KeptBench] = {}
         self._stack = AsyncExitStack()
         self._starting = asyncio.Lock()
@@ -301,13 +301,8 @@ class AgentService:
             env_steps=env_steps_done(state),
             env_steps_in_all=env_steps_total(state),
             attempts=[
-                {
-                    "id": each.id,
-                    "stage": each.stage.value,
-                    "fitness": finite(each.fitness),
-                    "reason": each.reason,
-                }
-                for each in state.by_id.values()
+                {name: told[name] for name in ("id", "stage", "reason", "fitness")}
+                for told in map(attempt_to_json, state.by_id.values())
             ],
             best=best[0].id if best else None,
             error=error and str(error),

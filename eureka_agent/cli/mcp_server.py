@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from functools import partial
 from importlib.util import find_spec
@@ -49,30 +49,32 @@ def mcp(
     if find_spec("mcp") is None:
         what = "the Model Context Protocol needs a package that is not installed"
         raise EurekaError(what, f"install it: {install_extra('mcp')}")
-    from eureka_agent.agents.budget import Budget
+    from eureka_agent.agents.budget import AgentBudget
     from eureka_agent.agents.server import serve
     from eureka_agent.agents.service import AgentService
     from eureka_agent.cli.questions import trust_to_evaluate
+    from eureka_agent.simulation.catalogue import list_environments
 
     settings = given_settings(None, {"model": model, "max_cost": max_cost})
     limit = Decimal(settings.pop("max_cost")) if max_cost else None
-    own = _by_name(environments)
+    built_in = [each.name for each in list_environments()]
+    own = _by_name(environments, built_in)
     trust = partial(trust_to_evaluate, trust=False)
-    asyncio.run(serve(AgentService(Budget(budget, limit), settings, own, trust)))
+    service = AgentService(AgentBudget(budget, limit), settings, built_in, own, trust)
+    asyncio.run(serve(service))
 
 
-def _by_name(environments: Iterable[str]) -> dict[str, str]:
+def _by_name(environments: Iterable[str], taken: Collection[str]) -> dict[str, str]:
     """Environments by the names that an agent gives them. Raises EnvironmentLoadError, and
-    UsageError for a name that two have."""
-    from eureka_agent.sandbox.client import built_in_folder
-    from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX, find_folder
+    UsageError for a name that is taken."""
+    from eureka_agent.simulation.catalogue import find_folder
 
     found: dict[str, str] = {}
     for each in environments:
-        is_id = each.startswith(GYMNASIUM_PREFIX)
+        is_id = ":" in each  # of gymnasium, or a class of a module
         place = each if is_id else str(find_folder(each))
         name = each if is_id else Path(place).name
-        if name in found or built_in_folder(name) is not None:
+        if name in found or name in taken:
             raise UsageError(f"there are two environments {name!r}", "rename the folder of one")
         found[name] = place
     return found
