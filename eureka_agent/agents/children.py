@@ -25,9 +25,15 @@ _ERROR = re.compile(r"^error: (.*?)(?:^ hint: (.*))?\Z", re.MULTILINE | re.DOTAL
 
 
 def words(command: str, *positional: str, **options: object) -> list[str]:
-    """Command line on which no value can be taken for an option; empty options are left out."""
-    given = {name: value for name, value in options.items() if value not in (None, "")}
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+    """Command line on which no value can be taken for an option. Options that are empty are left
+    out, and those with several values repeated."""
+    several = {name: it if isinstance(it, tuple) else (it,) for name, it in options.items()}
+    flags = [
+        f"--{name.replace('_', '-')}={value}"
+        for name, values in several.items()
+        for value in values
+        if value not in (None, "")
+    ]
     return [command, *flags, "--", *positional]
 
 

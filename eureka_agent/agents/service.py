@@ -50,8 +50,8 @@ from eureka_agent.tools.definitions import (
 KEPT_BENCHES = 2
 """Runs whose workers stay warm, each with up to three of them."""
 LONGEST_WAIT_S, STOPPING_S = 60.0, 60.0
-READING = frozenset({"environments", "runs", "show", "brief", "wait", *(it.name for it in TOOLS)})
-"""Tools that train nothing and stop nothing."""
+CHANGING = frozenset({"search", "propose", "stop"})
+"""Tools that are more than questions."""
 
 
 def _plain(value: str) -> str:
@@ -227,9 +227,7 @@ class AgentService:
             each = plan.settings.steps_of_a_training
             with self._budget.reserved(trainings * each) as begun:
                 begun.max_cost, sentence = limit, given.pop("sentence")
-                models = [f"--model={name}" for name in given.pop("model", ())]
-                first, *rest = words("search", sentence, **given, format="json")
-                begun.child = self._child([first, *models, *rest])
+                begun.child = self._child(words("search", sentence, **given, format="json"))
                 begun.folder = runs_folder() / await begun.child.run_name()
         return _json(
             run=begun.folder.name,

@@ -8,6 +8,7 @@ from decimal import Decimal
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -26,7 +27,7 @@ from eureka_agent.settings import MOST_ENV_STEPS
     show_default=True,
     help="Env steps that all searches and proposals of this server may train together.",
 )
-@settings_options(["model", "max_cost"])
+@settings_options(["model", "base_url", "price", "max_cost"])
 @click.option(
     "--env",
     "environments",
@@ -34,9 +35,7 @@ from eureka_agent.settings import MOST_ENV_STEPS
     metavar="PATH",
     help="An environment of your own, or gymnasium:<id>, beside the built-in ones; repeatable.",
 )
-def mcp(
-    budget: int, model: tuple[str, ...] | None, max_cost: str | None, environments: tuple[str, ...]
-) -> None:
+def mcp(budget: int, environments: tuple[str, ...], **flags: Any) -> None:
     """Serve runs to a coding agent, over the Model Context Protocol on standard input and output.
 
     The agent asks about runs, tries rewards, and trains within the budget. A model and a limit on
@@ -55,8 +54,8 @@ def mcp(
     from eureka_agent.cli.questions import trust_to_evaluate
     from eureka_agent.simulation.catalogue import list_environments
 
-    settings = given_settings(None, {"model": model, "max_cost": max_cost})
-    limit = Decimal(settings.pop("max_cost")) if max_cost else None
+    settings = given_settings(None, flags)
+    limit = Decimal(settings.pop("max_cost")) if "max_cost" in settings else None
     built_in = [each.name for each in list_environments()]
     own = _by_name(environments, built_in)
     trust = partial(trust_to_evaluate, trust=False)

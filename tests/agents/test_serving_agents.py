@@ -6,9 +6,11 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import anyio
 import pytest
 from command_line import CommandLine
 from mcp import Client, StdioServerParameters
+from model_server import ModelServer, Reply
 
 from eureka_agent.agents.budget import state_of
 from eureka_agent.cli.mcp_server import mcp
@@ -86,8 +89,8 @@ async def test_a_run_is_asked_as_its_designers_ask(trained: CommandLine) -> None
     async with served(trained) as agent:
         tools = {each.name: each for each in (await agent.client.list_tools()).tools}
         assert tools["ask"].input_schema["required"] == ["run", "attempt", "expression"]
-        assert not tools["search"].annotations.read_only_hint
-        assert tools["ask"].annotations.read_only_hint
+        asking = {name for name, each in tools.items() if each.annotations.read_only_hint}
+        assert set(tools) - asking == {"search", "propose", "stop"}
         # nothing that the user alone decides
         taken = {name for each in tools.values() for name in each.input_schema["properties"]}
         assert not taken & {"sandbox", "model", "budget", "max_cost", "trust", "folder", "config"}
@@ -178,6 +181,33 @@ async def test_what_is_trained_counts_against_the_budget(tmp_path: Path) -> None
     async with served(eureka, "--budget", "5k") as agent:
         await agent("propose", run=run, source=REWARD.format(scale=2.0), parent="1-01")
         assert (await agent.finished(run))["budget_left"] == 5000 - 2048
+
+
+async def test_searches_share_what_models_may_cost(tmp_path: Path) -> None:
+    eureka = CommandLine(tmp_path)
+    eureka.environment["OPENAI_API_KEY"] = "sk-test"
+    search = {"sentence": "balance", "env": "cartpole", "env_steps": 2048, "samples": 1}
+    answer = Reply(text=f"```python\n{GOOD}```", prompt_tokens=900, completion_tokens=100)
+    with ModelServer([answer]) as server:
+        model = ("--model", "openai/test", "--base-url", server.base_url)
+        limits = ("--price", "openai/test=100,100", "--max-cost", "50")
+        async with served(eureka, *model, *limits) as agent:
+            run = (await agent("search", **search, iterations=1))["run"]
+            assert "--max-cost 50, or it is in use" in await agent.refused("search", **search)
+            assert (await agent("show", run=run))["settings"]["max_cost"] == "50"
+            await agent.finished(run)
+            spent = Decimal((await agent("show", run=run))["cost"]["money"])
+            assert spent > 0
+            second = (await agent("search", **search, iterations=0, seed=1))["run"]
+            assert Decimal((await agent("show", run=second))["settings"]["max_cost"]) == 50 - spent
+            await agent.finished(second)
+            # both had their own limits, which together are more than what is left
+            proposed = await agent("propose", run=second, source=REWARD.format(scale=2.0))
+            assert proposed["accepted"]
+            await agent.finished(second)
+        async with served(eureka) as agent:
+            refusal = await agent.refused("propose", run=run, source=GOOD)
+            assert "asks openai/test, and was not begun by this server" in refusal
 
 
 def below(process: int) -> list[int]:
@@ -281,9 +311,28 @@ async def test_a_stopped_run_is_saved_and_counts(begun: CommandLine) -> None:
     assert trainings_ended(begun)[2:] == ["1-01", "2-01"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_beside_an_open_input(begun: CommandLine, number: signal.Signals) -> None:
+    (begun.folder / "tmp").mkdir()
+    begun.environment["TMPDIR"] = str(begun.folder / "tmp")
+    command = [sys.executable, "-m", "eureka_agent.cli.main", "mcp"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, cwd=begun.folder, env=begun.environment, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.send_signal(number)
+        assert process.wait(60) == 0
+    assert not list((begun.folder / "tmp").iterdir())
+
+
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "mcp", None)
     assert mcp.callback is not None
     with pytest.raises(EurekaError) as error:
-        mcp.callback(1, None, None, ())
+        mcp.callback(1, ())
     assert error.value.hint == f"install it: {install_extra('mcp')}"
