@@ -32,7 +32,7 @@ REWARD = """def compute_reward(pole_upright):
     return upright, {{"upright": upright}}
 """
 GOOD = REWARD.format(scale=1.0)
-STEPS = 60_416
+STEPS = 30_720
 """Of a training that can be stopped, in whole updates."""
 SMALL = ("--env", "cartpole", "--env-steps", "2048", "--no-video")
 
@@ -267,10 +267,10 @@ async def propose_and_see_it_train(agent: Agent, eureka: CommandLine) -> None:
     await until(lambda: any(it.env_steps for it in state_of(folder).under_way.running.values()))
 
 
-def trainings_ended(eureka: CommandLine) -> list[str]:
-    """Names of the trainings whose end was recorded."""
+def trainings(eureka: CommandLine, kind: str) -> list[str]:
+    """Names of the trainings in the journal's entries of this kind."""
     entries = eureka.json("show", "latest", "--events")["entries"]
-    return [it["fields"]["label"] for it in entries if it["kind"] == "training-ended"]
+    return [it["fields"]["label"] for it in entries if it["kind"] == kind]
 
 
 async def test_what_a_killed_server_trained_goes_on(begun: CommandLine) -> None:
@@ -286,7 +286,7 @@ async def test_what_a_killed_server_trained_goes_on(begun: CommandLine) -> None:
     shown = begun.json("show", "latest")
     assert shown["status"] == "stopped"
     assert [each["stage"] for each in shown["attempts"]] == ["accepted"]
-    ended = trainings_ended(begun)
+    ended = trainings(begun, "training-ended")
     assert len(ended) == 2
     async with served(begun, "--budget", str(3 * STEPS)) as agent:
         # the training that was stopped counts here, beside the new one
@@ -297,7 +297,8 @@ async def test_what_a_killed_server_trained_goes_on(begun: CommandLine) -> None:
         "1-01": "trained",
         "2-01": "trained",
     }
-    assert trainings_ended(begun) == [*ended, "1-01", "2-01"]
+    assert trainings(begun, "training-ended") == [*ended, "1-01", "2-01"]
+    assert trainings(begun, "training-resumed") == ["1-01"]
 
 
 async def test_a_stopped_run_is_saved_and_counts(begun: CommandLine) -> None:
@@ -308,7 +309,8 @@ async def test_a_stopped_run_is_saved_and_counts(begun: CommandLine) -> None:
         await agent("propose", run="latest", source=REWARD.format(scale=2.0))
         status = await agent.finished("latest")
         assert status["budget_left"] == 0
-    assert trainings_ended(begun)[2:] == ["1-01", "2-01"]
+    assert trainings(begun, "training-ended")[2:] == ["1-01", "2-01"]
+    assert trainings(begun, "training-resumed") == ["1-01"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
