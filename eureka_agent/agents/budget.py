@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -119,7 +120,8 @@ class AgentBudget:
     @contextmanager
     def reserved(self, env_steps: int, begun: Begun | None = None) -> Iterator[Begun]:
         """Reserve env steps for a run that begins in the block, or goes on there. Where the block
-        fails nothing is reserved. Raises ToolError for more than are left."""
+        fails nothing is reserved; where it is cancelled the command is stopped. Raises ToolError
+        for more than are left."""
         if env_steps > (left := self.left):
             what = (
                 f"this may train {env_steps:,} env steps, and {max(0, left):,} of this server's"
@@ -133,6 +135,10 @@ class AgentBudget:
             self._begun.append(chosen)
         try:
             yield chosen
+        except asyncio.CancelledError:  # it may have trained a part
+            if chosen.child is not None:
+                chosen.child.stop()
+            raise
         except Exception:
             chosen.reserved = before
             if begun is None:
