@@ -5,6 +5,7 @@
 #   setup.sh export   what `eureka export` needs for ONNX as well
 #   setup.sh gpu      what MuJoCo environments need on a GPU as well
 #   setup.sh gymnasium  what the MuJoCo environments of Gymnasium itself need as well
+#   setup.sh mcp      what `eureka mcp` needs as well
 #   setup.sh metaworld  what the MetaWorld environments need as well: models of robot and objects, 37 MB
 #   setup.sh mlflow   what --log mlflow needs as well
 #   setup.sh notify   what notifications of batches need as well

@@ -36,6 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "brief": ("propose", "Tell what a designer is told, for a program that proposes rewards."),
     "propose": ("propose", "Train a reward as an attempt of a run."),
     "skill": ("skill", "Print a SKILL.md that teaches a coding agent to use this."),
+    "mcp": ("mcp_server", "Serve runs, tools and trainings to coding agents."),
     "video": ("video", "Make a video of what a run has trained."),
     "export": ("export", "Write a run's reward and policy as files to take away."),
     "prove": ("export", "Train a run's rewards by another trainer and simulator."),

@@ -24,7 +24,8 @@ class Tool:
     name: str
     doc: str
     arguments: type[Record]
-    run: Callable[[Bench, Any], Awaitable[ToolAnswer]]
+    run: Callable[[Any, Any], Awaitable[ToolAnswer]]
+    """Takes a bench, or what else these tools work with, and the arguments."""
     text_argument: str = ""
     """Argument with code; empty for none."""
 

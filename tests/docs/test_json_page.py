@@ -115,6 +115,7 @@ def section(title: str) -> str:
         ("eureka envs NAME", ("envs", "quadcopter")),
         ("eureka envs --check PATH", ("envs", "--check", "cartpole", "--task", "balance")),
         ("eureka critique", ("critique", "bad.py", "--env", "cartpole")),
+        ("eureka brief", ("brief", "latest")),
         ("eureka evaluate", ("evaluate", "latest", "--episodes", "2")),
         ("eureka export", ("export", "latest", "--out", "export")),
         ("eureka doctor", ("doctor",)),

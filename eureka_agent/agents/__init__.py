@@ -1,0 +1,1 @@
+"""Runs served to coding agents, within a budget that they cannot raise."""
