@@ -298,7 +298,6 @@ async def test_what_a_killed_server_trained_goes_on(begun: CommandLine) -> None:
         "2-01": "trained",
     }
     assert trainings(begun, "training-ended") == [*ended, "1-01", "2-01"]
-    assert trainings(begun, "training-resumed") == ["1-01"]
 
 
 async def test_a_stopped_run_is_saved_and_counts(begun: CommandLine) -> None:
@@ -310,7 +309,6 @@ async def test_a_stopped_run_is_saved_and_counts(begun: CommandLine) -> None:
         status = await agent.finished("latest")
         assert status["budget_left"] == 0
     assert trainings(begun, "training-ended")[2:] == ["1-01", "2-01"]
-    assert trainings(begun, "training-resumed") == ["1-01"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
