@@ -79,7 +79,7 @@ class LanguageModelDesigner:
         # a first generation has nothing to look at
         specs = self._tools.specs if self._tools is not None and request.parents else ()
         start = (*opening(request, bool(specs)), *_rejected_answers(request.rejections))
-        conversation = _Conversation(request, self._tools, start)
+        conversation = _Conversation(request, self._tools if specs else None, start)
         costs = []
         while True:
             message = await model.ask(

@@ -184,15 +184,16 @@ async def _stored(
         values = [fitness[each] for each in places]
         steps = [step for each in places for step in range(parts[each].start, parts[each].stop)]
         terms = {name: [it[step] for step in steps] for name, it in asked.terms.items()}
-        head = f"{word} episodes (fitness {number(min(values))} to {number(max(values))})"
+        known = " to ".join(dict.fromkeys(map(number, (min(values), max(values)))))
+        head = f"{word} episodes (fitness {known})"
         payments.append(_payments(head, [asked.total[step] for step in steps], terms))
     totals = [float(np.nansum(_floats(asked.total[part]))) for part in parts]
-    known = [
+    paid = [
         Overpaid(episode=names[each], fitness=fitness[each], total=totals[each]) for each in order
     ]
-    best = known[-1]
-    gap = 0.1 * (best.fitness - known[0].fitness)
-    more = [it for it in known if it.total > best.total and it.fitness < best.fitness - gap]
+    best = paid[-1]
+    gap = 0.1 * (best.fitness - paid[0].fitness)
+    more = [it for it in paid if it.total > best.total and it.fitness < best.fitness - gap]
     more.sort(key=lambda each: -each.total)
     return payments, best, tuple(more[:MOST_EXPLOITS])
 
