@@ -275,8 +275,8 @@ def _notes_on_models(
 
 LATER_TOKENS = 3250
 """Tokens of parents, curves and failures in later prompts (benchmarks/LOG.md)."""
-ANSWER_TOKENS = 500
-"""Tokens of answers of tools in a designer's prompt, on average over its turns."""
+ANSWER_TOKENS = 900
+"""Tokens of tools and their answers in a later prompt, on average over its turns."""
 DOUBTED_SHARE = 0.125
 """Part of the proposals that the critic doubts: two of sixteen (docs/field-trial.md)."""
 ROLE_TOKENS = {
@@ -304,8 +304,7 @@ def count_requests(
         seed=settings.seed,
         settings=settings,
     )
-    start = opening(request, models.tools)
-    tokens = sum(len(each.content) for each in start) // CHARACTERS_PER_TOKEN
+    tokens = sum(len(each.content) for each in opening(request)) // CHARACTERS_PER_TOKEN
     found = []
     for role, model, requests, more in _requests(models, settings):
         usual, beside = ROLE_TOKENS[role]
