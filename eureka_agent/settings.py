@@ -207,7 +207,7 @@ class SearchSettings(TrainingSettings):
     auto for the first --model, where the critic doubts."""
     analyst: str = Field("auto", json_schema_extra=OUTSIDE)
     """Model that reads parents' trainings and episodes: off, <provider>/<model>, or auto for the
-    first --model, and none where designers have tools."""
+    first --model; auto is off where designers have tools, unless the analyst sees."""
     analyst_sees: bool = False
     """Show the analyst pictures of the best and the worst episode, if its model takes them."""
     designer_tools: Literal["auto", "written", "off"] = Field("auto", json_schema_extra=WITHIN)

@@ -137,7 +137,10 @@ def _live(
     designers = tuple(model(name) for name in settings.model)
     # each turn of a batch takes hours
     tools = settings.designer_tools != OFF and not settings.llm_batch
-    reviewer, analyst = role(settings.reviewer), role(_analyst_of(settings.analyst, tools))
+    reviewer, analyst = (
+        role(settings.reviewer),
+        role(_analyst_of(settings.analyst, settings, tools)),
+    )
     judge = judge_of(settings)
     judging = model(judge) if judge else None
     if settings.llm_batch:
@@ -190,7 +193,7 @@ def _replayed(settings: SearchSettings, tell: RetryObserver) -> Models:
     return Models(
         tuple(replay.ReplayModel(name, recording, flags, tell) for name in asked.model),
         role(settings.reviewer, asked.reviewer),
-        role(settings.analyst, _analyst_of(asked.analyst, tools)),
+        role(settings.analyst, _analyst_of(asked.analyst, settings, tools)),
         dict.fromkeys((message.model for message in recording.messages.values()), NOTHING),
         ModelLimits(),
         asked.temperature,
@@ -203,9 +206,10 @@ def _replayed(settings: SearchSettings, tell: RetryObserver) -> Models:
     )
 
 
-def _analyst_of(name: str, tools: bool) -> str:
-    """The analyst's name: where designers can ask about episodes, none reads tables for them."""
-    return OFF if name == AUTO and tools else name
+def _analyst_of(name: str, settings: SearchSettings, tools: bool) -> str:
+    """The analyst's name: where designers can ask about episodes, none reads tables for them, but
+    one may look at pictures."""
+    return OFF if name == AUTO and tools and not settings.analyst_sees else name
 
 
 def _flags_of(recording: replay.Recording, settings: SearchSettings) -> str:
