@@ -342,7 +342,7 @@ def _on_run(tool: Tool) -> Tool:
 AGENT_TOOLS = (
     Tool(
         "environments",
-        "The environments and their tasks, as `eureka envs` tells them; `own`: the user's.",
+        "The environments and their tasks; `own`: the user's.",
         NoArguments,
         AgentService.environments,
     ),
