@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from eureka_agent.analysis import standing
@@ -38,7 +38,7 @@ MEMORY_SHOWN = 3
 
 
 ASKED_SHOWN = 12
-"""Answers to others in a request, the oldest ones."""
+"""Answers to others in a request, the first ones."""
 SIBLINGS_SHOWN = 6
 """Proposals on their way in a request, the newest ones."""
 
@@ -126,12 +126,14 @@ class Briefing:
         after = strategy.plan(iteration, knowing, size)
         return [after[place] if place % 2 == 0 else plan for place, plan in enumerate(plans)]
 
-    def asked(self, plan: Planned, attempts: Collection[str]) -> tuple[str, ...]:
-        """Answers to what these attempts have asked about a plan's parents."""
+    def asked(self, plan: Planned, attempts: Sequence[str]) -> tuple[str, ...]:
+        """Answers to what these attempts have asked about a plan's parents, one attempt after the
+        other: they ask at the same time."""
+        answers = self._run.archive.state.answers.values()
         found: dict[str, None] = {}
-        for each in self._run.archive.state.answers.values():
+        for each in (each for name in attempts for each in answers if each.attempt == name):
             about = arguments_of(each.call).get("attempt")
-            if each.attempt in attempts and about in plan.parents and not each.pictures:
+            if about in plan.parents and not each.pictures:
                 found[each.text] = None
         return tuple(found)[:ASKED_SHOWN]
 

@@ -24,9 +24,15 @@ from eureka_agent.errors import EnvironmentFaultError
 from eureka_agent.feedback_records import Wish
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.jobs import Problem
-from eureka_agent.journal.entries import FeedbackGiven, FinalTrained, Notice
+from eureka_agent.journal.entries import (
+    FeedbackGiven,
+    FinalTrained,
+    Notice,
+    Planned,
+    ToolAnswered,
+)
 from eureka_agent.llm.prompts import system_message, task_text
-from eureka_agent.records import FinalTraining, Operator
+from eureka_agent.records import FinalTraining, Operator, ToolCall
 from eureka_agent.sandbox.process_wall import ProcessWall
 from eureka_agent.search.briefing import Briefing
 from eureka_agent.search.preparation import measure_task
@@ -66,6 +72,30 @@ async def requests(
     """Requests to designers for these places of a generation."""
     briefing = Briefing(run, strategy, run.archive.append)
     return [await briefing.request(plan) for plan in briefing.plan(iteration, samples)]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (2, 0, 3, 1)])
+def test_answers_to_others_come_in_one_order_whenever_they_were_given(
+    make_run: MakeRun, order: tuple[int, ...]
+) -> None:
+    run = make_run(**SETTINGS)
+    given = [
+        ToolAnswered(
+            attempt=attempt,
+            key=f"{place}",
+            call=ToolCall(id="", name="ask", arguments=f'{{"attempt": "{about}"}}'),
+            text=f"answer {place}",
+        )
+        for place, (attempt, about) in enumerate(
+            [("2-01", "1-03"), ("2-02", "1-03"), ("2-02", "1-04"), ("2-03", "1-03")]
+        )
+    ]
+    for place in order:
+        run.archive.append(given[place])
+    plan = Planned(iteration=1, sample=4, operator=Operator.IMPROVE, parents=("1-03",), seen=0)
+    briefing = Briefing(run, Greedy(), lambda entry: None)
+    # those of earlier waves about its own parent, attempt by attempt
+    assert briefing.asked(plan, ["2-01", "2-02"]) == ("answer 0", "answer 1")
 
 
 async def test_what_a_person_says_is_about_the_best_so_far(make_run: MakeRun) -> None:
