@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import CommandLine, wait_for
@@ -81,6 +82,22 @@ def stored(folder: Path) -> list[dict[str, object]]:
         ]
 
 
+def stages(shown: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(each["id"], each["stage"]) for each in shown["attempts"]]
+
+
+def played_back(
+    eureka: CommandLine, command: tuple[str, ...], folder: Path
+) -> list[tuple[str, str]]:
+    """The stages of the attempts when the replies in this run's folder are played back."""
+    eureka.environment["EUREKA_RUNS"] = str(eureka.folder / "replayed")
+    arguments = list(command)
+    at = arguments.index("--model")
+    arguments[at : at + 4] = ["--model", f"replay:{folder / 'messages.jsonl'}"]
+    eureka(*arguments)
+    return stages(eureka.json("show", "latest"))
+
+
 def test_a_search_runs_whole_and_accounts_for_every_request(
     eureka: CommandLine, command: Callable[..., tuple[str, ...]], server: ModelServer
 ) -> None:
@@ -108,16 +125,8 @@ def test_a_search_runs_whole_and_accounts_for_every_request(
     assert sum(line["requests"] for line in account["by_role"]) == len(server.requests)
     # the same replies, played back: nobody is asked, nothing is paid, the same attempts come out
     asked = len(server.requests)
-    eureka.environment["EUREKA_RUNS"] = str(eureka.folder / "replayed")
-    arguments = list(command())
-    at = arguments.index("--model")
-    arguments[at : at + 4] = ["--model", f"replay:{folder / 'messages.jsonl'}"]
-    eureka(*arguments)
-    again = eureka.json("show", "latest")
+    assert played_back(eureka, command(), folder) == stages(found)
     assert len(server.requests) == asked
-    assert [(each["id"], each["stage"]) for each in again["attempts"]] == [
-        (each["id"], each["stage"]) for each in found["attempts"]
-    ]
     assert eureka.json("show", "latest", "--cost")["total"]["money"] == "0"
 
 
@@ -198,16 +207,8 @@ def test_a_model_looks_before_it_writes_and_killed_it_pays_nothing_twice(
     assert found["status"] == "finished"
     # played back, the tools answer as they did
     asked = len(server.requests)
-    eureka.environment["EUREKA_RUNS"] = str(eureka.folder / "replayed")
-    arguments = list(command(*more))
-    at = arguments.index("--model")
-    arguments[at : at + 4] = ["--model", f"replay:{folder / 'messages.jsonl'}"]
-    eureka(*arguments)
-    again = eureka.json("show", "latest")
+    assert played_back(eureka, command(*more), folder) == stages(found)
     assert len(server.requests) == asked
-    assert [(each["id"], each["stage"]) for each in again["attempts"]] == [
-        (each["id"], each["stage"]) for each in found["attempts"]
-    ]
 
 
 def test_interrupted_it_waits_for_the_replies_under_way(
