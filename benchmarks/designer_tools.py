@@ -1,4 +1,4 @@
-"""What tools are worth to a model that designs: searches of twelve proposals, at equal env steps.
+"""Worth of tools to a model that designs: searches of twelve proposals, at equal env steps.
 
     python benchmarks/designer_tools.py --model openai/<name> [--base-url URL] [--seeds 0 1 2]
     [--written] [TASK …]

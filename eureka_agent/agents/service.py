@@ -36,13 +36,13 @@ from eureka_agent.report.progress import (
 )
 from eureka_agent.search.asking import opened_bench
 from eureka_agent.search.estimator import Estimator
-from eureka_agent.text import clipped, printable
+from eureka_agent.text import printable
 from eureka_agent.tools.bench import Bench, ToolAnswer, ToolError
 from eureka_agent.tools.definitions import (
     FRAMES,
-    LONGEST_ANSWER,
     TOOLS,
     Tool,
+    bounded,
     checked_arguments,
     tool_named,
 )
@@ -108,7 +108,7 @@ class WaitArguments(RunArguments):
 
 
 class AgentAnswer(ToolAnswer):
-    """What an agent reads, and pictures."""
+    """The text that an agent reads, and pictures."""
 
     told: str
     shown: tuple[ImagePart, ...] = ()
@@ -332,8 +332,7 @@ def _on_run(tool: Tool) -> Tool:
     async def answer(service: AgentService, asked: Any) -> AgentAnswer:
         async with service.bench(asked.run) as bench:
             found = await tool.run(bench, asked)
-        told = printable(clipped(found.text(), LONGEST_ANSWER))
-        return AgentAnswer(told=told, shown=found.pictures())
+        return AgentAnswer(told=bounded(found.text()), shown=found.pictures())
 
     bases = (tool.arguments, RunArguments)
     return Tool(tool.name, tool.doc, create_model(tool.name, __base__=bases), answer)

@@ -107,6 +107,17 @@ def _jumps(values: Columns, unit: str) -> dict[int, float]:
     return {int(step) + 1: float(largest[step]) for step in np.flatnonzero(largest)}
 
 
+def slices_of(lengths: Sequence[int]) -> list[slice]:
+    """Places of episodes of these lengths, one after the other."""
+    ends = itertools.accumulate(lengths)
+    return [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+
+
+def numbers_of(values: Sequence[float | None]) -> Columns:
+    """The values as numbers, NaN for None. Shape: (values,)."""
+    return np.array([np.nan if each is None else each for each in values], dtype=np.float64)
+
+
 def parts_between(jumps: Sequence[int], steps: int) -> list[slice]:
     """Parts of an episode between its jumps that are long enough; none without a jump."""
     bounds = itertools.pairwise([0, *jumps, steps]) if jumps else ()

@@ -3,8 +3,7 @@ expression's values over the steps that meet a condition."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +15,28 @@ from eureka_agent.analysis.events import (
     events_of,
     finite_mean,
     length_of,
+    numbers_of,
     parts_between,
     quarter_means,
+    slices_of,
 )
 from eureka_agent.base_record import Record
 from eureka_agent.errors import EurekaError
 from eureka_agent.records import TaskDescription
+from eureka_agent.task import FitnessReduction
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 QUARTERS = 4
 Floats = npt.NDArray[np.float64]
+
+
+REDUCTIONS: dict[FitnessReduction, Callable[[Floats], float]] = {
+    "sum": np.sum,
+    "mean": np.mean,
+    "max": np.max,
+    "last": lambda values: values[-1],
+}
+"""Fitness of an episode from that of its steps."""
 
 
 class QuestionError(EurekaError):
@@ -79,12 +90,11 @@ def answer(
     lengths = [length_of(each) for each in episodes.values()]
     if len(values) != sum(lengths) or (met is not None and len(met) != len(values)):
         raise QuestionError("the values are of other steps than those of the episodes")
-    whole = np.array([np.nan if each is None else each for each in values], dtype=np.float64)
+    whole = numbers_of(values)
     chosen = np.isfinite(whole)
     if met is not None:
         chosen &= np.array([bool(each) for each in met])
-    ends = list(itertools.accumulate(lengths))
-    slices = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+    slices = slices_of(lengths)
     rates = [_rate(it, length) for it, length in zip(episodes.values(), lengths, strict=True)]
     fitness = [_fitness(each, description) for each in rates]
     order = sorted(range(len(slices)), key=lambda each: (fitness[each] is None, fitness[each] or 0))
@@ -135,8 +145,7 @@ def fitness_of(episode: Episode, description: TaskDescription) -> float | None:
 def _fitness(rate: Floats, description: TaskDescription) -> float | None:
     if not len(rate) or not np.isfinite(rate).all():
         return None
-    reduced = {"sum": rate.sum(), "mean": rate.mean(), "max": rate.max(), "last": rate[-1]}
-    return float(reduced[description.fitness_reduction])
+    return float(REDUCTIONS[description.fitness_reduction](rate))
 
 
 def _parts(

@@ -103,7 +103,7 @@ def propose(
 
 
 def _show(run: Run, before: set[str], output_format: str) -> None:
-    """What came of the proposals."""
+    """Print the attempts that came of the proposals."""
     from eureka_agent.report.as_json import attempt_in_full_to_json
     from eureka_agent.search.summary import attempt_of, best_attempt
 

@@ -32,6 +32,8 @@ class KnownEpisodes:
     """Npz of plain arrays named `<episode>/<variable>`."""
     fitness: Mapping[str, float]
     """By episode."""
+    steps: tuple[int, ...] = ()
+    """Lengths of the episodes, in their order."""
 
 
 @dataclass(frozen=True)

@@ -125,9 +125,10 @@ class ReplayModel:
             if (each.role, each.attempt, each.model)
             == (request.role.value, request.attempt, self.name)
         ]
-        request_there = found[turn].request if turn < len(found) else None
-        is_same = request_there is not None and request_there.startswith(system.rstrip())
-        if not is_same and request_there != "":
+        if turn >= len(found):
+            return None
+        recorded = found[turn].request
+        if recorded and not recorded.startswith(system.rstrip()):
             return None
         whom = f"{request.role.value} of {request.attempt}"
         self._tell(f"the {whom} is told other numbers than in the recording, and answers as there")

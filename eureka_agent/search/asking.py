@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 
-from eureka_agent.archive import artefacts
 from eureka_agent.archive.files import write_file
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside
@@ -28,9 +27,8 @@ from eureka_agent.sandbox.choose import choose_wall
 from eureka_agent.search.drafts import RunMemory
 from eureka_agent.search.seeds import derive_seed
 from eureka_agent.search.seeing import sheet_of
-from eureka_agent.text import clipped, printable
 from eureka_agent.tools.bench import Bench
-from eureka_agent.tools.definitions import LONGEST_ANSWER, call, tools_of
+from eureka_agent.tools.definitions import bounded, call, tools_of
 
 TIMEOUT_S = 30.0
 PICTURES = "frames"
@@ -42,8 +40,7 @@ def bench_of(
 ) -> Bench:
     """The bench of a run with these workers. `maker` draws pictures; None: there are none."""
 
-    async def play(attempt: Attempt, path: Path) -> None:
-        policy = artefacts.stored_policy(run, attempt.id)
+    async def play(attempt: Attempt, policy: Path, path: Path) -> None:
         seed, episodes = derive_seed("evaluation", attempt.seed), run.settings.evaluation_episodes
         await evaluator.evaluate(policy, seed, episodes, path, recorded="all")
 
@@ -95,14 +92,14 @@ class RunTools:
             answer = await call(self._bench, asked.name, arguments_of(asked))
         except EurekaError as error:
             hint = f" ({error.hint})" if error.hint else ""
-            return printable(clipped(f"No answer: {error.message}{hint}", LONGEST_ANSWER)), ()
+            return bounded(f"No answer: {error.message}{hint}"), ()
         names = []
         for place, picture in enumerate(answer.pictures()):
             names.append(f"{PICTURES}/{key[:16]}-{place}.jpg")
             path = inside(self._bench.run.folder, names[-1])
             path.parent.mkdir(exist_ok=True)
             write_file(path, partial(Path.write_bytes, data=picture.data))
-        return printable(clipped(answer.text(), LONGEST_ANSWER)), tuple(names)
+        return bounded(answer.text()), tuple(names)
 
     def _picture(self, name: str) -> ImagePart:
         return ImagePart(inside(self._bench.run.folder, name).read_bytes(), name)

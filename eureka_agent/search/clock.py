@@ -29,7 +29,7 @@ from eureka_agent.records import CurvePoint, TaskDescription
 from eureka_agent.rewards import baseline
 from eureka_agent.sandbox.wall import Wall
 from eureka_agent.search.models import Models
-from eureka_agent.search.schedules import WAVES
+from eureka_agent.search.schedules import waves_of
 from eureka_agent.search.seeing import AT_ONCE, COMPARISONS
 from eureka_agent.settings import SearchSettings, schedule_of, training_part
 from eureka_agent.training_counts import TrainingCounts
@@ -100,8 +100,7 @@ class SearchClock:
         design, draft = (REPLY_SECONDS,) * 2 if live else (PROPOSAL_SECONDS, DRAFT_SECONDS)
         passes = size
         if live:
-            together = settings.llm_batch or schedule_of(settings) == "steady"
-            waves = 1 if together else min(WAVES, size)
+            waves = 1 if schedule_of(settings) == "steady" else waves_of(settings, size)
             passes = max(math.ceil(size / settings.concurrency), waves)
         turns = USUAL_TURNS if live and live.tools else 1  # once there is something to look at
         redesign = turns * design + draft * (settings.drafts_of_each - 1)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import NormalDist
 
 import numpy as np
-import numpy.typing as npt
 from numpy.typing import NDArray
 
+from eureka_agent.analysis.questions import REDUCTIONS
 from eureka_agent.analysis.standing import judged
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.archive.artefacts import PRACTICE, TRAJECTORIES, attempt_folder
@@ -31,12 +31,6 @@ MOST_KNOWN_EPISODES = 64
 """Most attempts whose episodes are compared with: it bounds what the worker reads."""
 _PASSED = (Stage.ACCEPTED, Stage.FAILED, Stage.TRAINED)
 """Stages of accepted attempts."""
-_REDUCTIONS: dict[str, Callable[[npt.NDArray[np.float64]], float]] = {
-    "sum": np.sum,
-    "mean": np.mean,
-    "max": np.max,
-    "last": lambda values: values[-1],
-}
 
 
 class RunMemory:
@@ -91,15 +85,16 @@ class RunMemory:
         """Episodes of an attempt's first training; None if this file is missing or invalid."""
         if (attempt, name) not in self._read:
             path = attempt_folder(self._run.folder, attempt) / name
-            reduce = _REDUCTIONS[self._run.description.fitness_reduction]
+            reduce = REDUCTIONS[self._run.description.fitness_reduction]
             try:
                 episodes = read_trajectories(path, ("fitness",))
                 fitness = {
                     name: float(reduce(each["fitness"].astype(np.float64)))
                     for name, each in episodes.items()
                 }
+                steps = tuple(len(each["fitness"]) for each in episodes.values())
                 self._read[attempt, name] = (
-                    KnownEpisodes(attempt, path, fitness) if fitness else None
+                    KnownEpisodes(attempt, path, fitness, steps) if fitness else None
                 )
             except RunFolderError:
                 self._read[attempt, name] = None

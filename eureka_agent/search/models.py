@@ -135,8 +135,7 @@ def _live(
         return None if name == OFF else model(settings.model[0] if name == AUTO else name)
 
     designers = tuple(model(name) for name in settings.model)
-    # each turn of a batch takes hours
-    tools = settings.designer_tools != OFF and not settings.llm_batch
+    tools = _takes_tools(settings)
     reviewer, analyst = (
         role(settings.reviewer),
         role(_analyst_of(settings.analyst, settings, tools)),
@@ -183,7 +182,7 @@ def _replayed(settings: SearchSettings, tell: RetryObserver) -> Models:
         SearchSettings, dict(recording.settings), f"the recording {recording.name!r}"
     )
     flags, judge = _flags_of(recording, settings), judge_of(asked)
-    tools = asked.designer_tools != OFF and not asked.llm_batch
+    tools = _takes_tools(asked)
 
     def role(now: str, then: str) -> LanguageModel | None:
         if OFF in (now, then):
@@ -204,6 +203,11 @@ def _replayed(settings: SearchSettings, tell: RetryObserver) -> Models:
         judge=replay.ReplayModel(judge, recording, flags, tell) if judge else None,
         tools=tools,
     )
+
+
+def _takes_tools(settings: SearchSettings) -> bool:
+    """True where designers may call tools: each turn of a batch takes hours."""
+    return settings.designer_tools != OFF and not settings.llm_batch
 
 
 def _analyst_of(name: str, settings: SearchSettings, tools: bool) -> str:

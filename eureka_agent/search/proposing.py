@@ -26,7 +26,7 @@ OTHERS = "others"
 
 
 class Brief(Record):
-    """What a designer is told for the next proposal."""
+    """All that a designer is told for the next proposal."""
 
     run: str
     attempt: str
@@ -36,12 +36,12 @@ class Brief(Record):
     system: str
     """Environment, task, fitness, training, and the form of a reward."""
     prompt: str
-    """What was tried, with its results."""
+    """Earlier attempts with their results, and the order."""
 
 
 async def brief(run: Run, parent: str = "", operator: Operator = Operator.IMPROVE) -> Brief:
-    """What a designer is told, from the best attempt or another parent. Raises EurekaError for a
-    parent that was not trained."""
+    """All that a designer is told, from the best attempt or another parent. Raises EurekaError for
+    a parent that was not trained."""
     archive = run.archive
     best = ranked(standing.judged(archive.attempts(), archive.state.feedback))
     named = {each.id for each in best}

@@ -6,7 +6,6 @@ import asyncio
 import itertools
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from eureka_agent import wording
@@ -17,21 +16,13 @@ from eureka_agent.records import Attempt, Stage
 from eureka_agent.search.attempt_training import rung_env_steps
 from eureka_agent.search.attempts import attempt_id, to_confirm
 from eureka_agent.search.strategies import last_revisions
+from eureka_agent.settings import SearchSettings
 from eureka_agent.training_counts import is_confirmed
 
 if TYPE_CHECKING:
     from eureka_agent.search.search import Search
 
 
-@dataclass(frozen=True)
-class Before:
-    """The proposals of a generation that were made before another one."""
-
-    sources: tuple[str, ...] = ()
-    attempts: tuple[str, ...] = ()
-
-
-ALONE = Before()
 ProposalTask = asyncio.Task[Attempt | None]
 """Task that takes a proposal to its end; None if it could not be made."""
 Ask = Callable[[], Awaitable[None]]
@@ -41,6 +32,12 @@ WAVES = 3
 proposals before it."""
 LOOK_AHEAD = 0.25
 """Share of a generation that a steady search designs in advance, so that no slot waits."""
+
+
+def waves_of(settings: SearchSettings, proposals: int) -> int:
+    """Number of waves in which so many proposals of a generation are asked for: one of a batch,
+    which takes hours."""
+    return 1 if settings.llm_batch else min(WAVES, proposals)
 
 
 class Generations:
@@ -107,35 +104,22 @@ class Generations:
         search, archive = self._search, self._search.run.archive
         plans = search.briefing.plan(iteration, samples)
         tasks: list[ProposalTask] = []
-        siblings: list[str] = []
+        names = [attempt_id(iteration, plan.sample, 0) for plan in plans]
         # a designer that works in order is compared with what the critic accepted before
-        waves = 1 if search.run.settings.llm_batch else WAVES  # a batch takes hours
+        waves = waves_of(search.run.settings, len(plans))
         together = -(-len(plans) // waves) if search.advisers.designer.concurrent else 1
         for begin in range(0, len(plans), together):
-            wave, known = plans[begin : begin + together], tuple(siblings)
-            before = tuple(attempt_id(iteration, plan.sample, 0) for plan in plans[:begin])
+            wave = range(begin, min(begin + together, len(plans)))
             settled = [asyncio.Event() for _ in wave]
-            for plan, event in zip(wave, settled, strict=True):
-                task = self._take_to_end(plan, Before(known, before), event)
+            for place, event in zip(wave, settled, strict=True):
+                task = search.take_to_end(plans[place], names[:begin], settled=event.set)
                 tasks.append(self._group.create_task(task))
             for event in settled:
                 await event.wait()
-            names = (attempt_id(iteration, plan.sample, 0) for plan in wave)
-            first = [archive.state.by_id[each] for each in names if each in archive.state.by_id]
-            siblings += [each.proposal.reward.source for each in first]  # with the critic's repairs
-            if not first or search.is_cut_short:  # the others could not be made either
+            is_made = any(names[place] in archive.state.by_id for place in wave)
+            if not is_made or search.is_cut_short:  # the others could not be made either
                 break
         await _ended(tasks)
-
-    async def _take_to_end(
-        self, plan: Planned, before: Before, settled: asyncio.Event
-    ) -> Attempt | None:
-        """Take a proposal to its end; `settled` once it is judged, or could not be made."""
-        try:
-            training = await self._search.begin(plan, before)
-        finally:
-            settled.set()
-        return None if training is None else await training
 
 
 class Rounds(Generations):
@@ -267,7 +251,7 @@ class Steady:
 
     async def _run_plan(self, plan: Planned) -> Attempt | None:
         """Take a proposal to its end, then make room for another and look for new best ones."""
-        attempt = await self._search.take_to_end(plan, self._changed.set)
+        attempt = await self._search.take_to_end(plan, rung_scored=self._changed.set)
         self._under_way.discard((plan.iteration, plan.sample))
         self._confirm(plan.iteration)
         self._end_iterations()

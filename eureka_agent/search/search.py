@@ -34,7 +34,7 @@ from eureka_agent.search.deadline import Deadline
 from eureka_agent.search.final import FinalTrainings
 from eureka_agent.search.randomisation import Randomising
 from eureka_agent.search.resumption import record_changes
-from eureka_agent.search.schedules import ALONE, Ask, Before, Generations, Rounds, Steady
+from eureka_agent.search.schedules import Ask, Generations, Rounds, Steady
 from eureka_agent.search.scoring import coverage_so_far
 from eureka_agent.search.seeing import Judging
 from eureka_agent.settings import schedule_of
@@ -205,26 +205,35 @@ class Search:
         )
 
     async def take_to_end(
-        self, plan: entries.Planned, rung_scored: Callable[[], None] = lambda: None
+        self,
+        plan: entries.Planned,
+        before: Sequence[str] = (),
+        settled: Callable[[], None] = lambda: None,
+        rung_scored: Callable[[], None] = lambda: None,
     ) -> Attempt | None:
-        """Make, judge and train a proposal. None if it could not be made."""
-        rest = await self.begin(plan, rung_scored=rung_scored)
+        """Make, judge and train a proposal, as `begin` does. None if it could not be made.
+        `settled` is called once it is judged, or could not be made."""
+        try:
+            rest = await self.begin(plan, before, rung_scored)
+        finally:
+            settled()
         return None if rest is None else await rest
 
     async def begin(
         self,
         plan: entries.Planned,
-        before: Before = ALONE,
+        before: Sequence[str] = (),
         rung_scored: Callable[[], None] = lambda: None,
     ) -> Coroutine[Any, Any, Attempt | None] | None:
         """Make and judge a proposal; the returned coroutine trains it. None if it cannot be made.
-        `before`: the earlier proposals of its generation."""
+        `before`: attempts of its generation that were proposed earlier."""
         iteration, sample = plan.iteration, plan.sample
         try:
             request = await self.briefing.request(plan)
-            asked = self.briefing.asked(plan, before.attempts)
-            siblings = (*request.siblings, *before.sources)
-            request = replace(request, siblings=siblings, asked=asked)
+            known = self.run.archive.state.by_id  # sources with the critic's repairs
+            earlier = (known[each].proposal.reward.source for each in before if each in known)
+            siblings = (*request.siblings, *earlier)
+            request = replace(request, siblings=siblings, asked=self.briefing.asked(plan, before))
             attempt = await self.attempts.settle(
                 await self.attempts.propose(iteration, sample, request), request
             )

@@ -1,1 +1,1 @@
-"""What may be asked of a run, for models that design, for people, and for other programs."""
+"""Questions that a run answers, for models that design, for people, and for other programs."""

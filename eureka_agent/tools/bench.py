@@ -1,4 +1,4 @@
-"""What the tools work with, and what they have in common."""
+"""The bench that tools work at, and the answers that they give."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from eureka_agent.analysis.events import Episode
 from eureka_agent.analysis.trajectories import read_trajectories
 from eureka_agent.archive import artefacts
-from eureka_agent.archive.artefacts import check_not_pruned
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.array_files import failed, succeeded
 from eureka_agent.base_record import Record
@@ -39,8 +38,8 @@ class ToolAnswer(Record):
         return ()
 
 
-Player = Callable[[Attempt, Path], Awaitable[None]]
-"""Plays the evaluated episodes of an attempt again, into a file."""
+Player = Callable[[Attempt, Path, Path], Awaitable[None]]
+"""Plays the evaluated episodes of an attempt's policy file again, into a file."""
 Photographer = Callable[[Attempt, Sequence[float]], Awaitable[ImagePart]]
 """Draws moments, in seconds, of the best and the worst episode of an attempt."""
 
@@ -77,13 +76,11 @@ class Bench:
     async def episodes_file(self, attempt: Attempt) -> Path:
         """File of all evaluated episodes of an attempt: they are the same whenever they are played.
         Raises RunFolderError for a pruned policy, and the player's errors."""
-        folder = artefacts.attempt_folder(self.run.folder, attempt.id)
-        path, policy = folder / artefacts.EPISODES, folder / artefacts.POLICY
         async with self._turns[attempt.id]:
-            check_not_pruned(self.run, attempt.id)
-            is_there = path.is_file() and policy.is_file()
-            if not is_there or path.stat().st_mtime < policy.stat().st_mtime:
-                await self.play(attempt, path)
+            policy = artefacts.stored_policy(self.run, attempt.id)
+            path = policy.with_name(artefacts.EPISODES)
+            if not path.is_file() or path.stat().st_mtime < policy.stat().st_mtime:
+                await self.play(attempt, policy, path)
         return path
 
     async def episodes(self, attempt: Attempt) -> Mapping[str, Episode]:
@@ -93,7 +90,7 @@ class Bench:
 
 
 def end_of(episode: Episode) -> str:
-    """How an episode ended."""
+    """The end of an episode, in a word."""
     if failed(episode):
         return FAILURE
     return SUCCESS if succeeded(episode) else TIME_OUT

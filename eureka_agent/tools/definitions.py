@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from eureka_agent.base_record import Record
 from eureka_agent.llm.interface import ToolSpec
+from eureka_agent.text import clipped, printable
 from eureka_agent.tools import drafting, looking
 from eureka_agent.tools.bench import Bench, ToolAnswer, ToolError
 
@@ -92,6 +93,11 @@ FRAMES = Tool(
     looking.frames,
 )
 """For those who see."""
+
+
+def bounded(text: str) -> str:
+    """An answer's text as a model or an agent is told it."""
+    return printable(clipped(text, LONGEST_ANSWER))
 
 
 def tools_of(bench: Bench) -> tuple[Tool, ...]:

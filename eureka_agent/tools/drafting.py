@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from pydantic import Field
 
 from eureka_agent.analysis.curves import number
-from eureka_agent.analysis.events import finite_mean, length_of
-from eureka_agent.analysis.trajectories import read_trajectories
+from eureka_agent.analysis.events import finite_mean, numbers_of, slices_of
 from eureka_agent.base_record import Record
 from eureka_agent.critic.credit import credit_distances
 from eureka_agent.critic.memory import KnownEpisodes, Memory
@@ -144,12 +140,8 @@ Values = Sequence[float | None]
 
 
 def _payments(episodes: str, total: Values, terms: Mapping[str, Values]) -> Payments:
-    means = {name: finite_mean(_floats(values)) for name, values in (terms or {}).items()}
-    return Payments(episodes=episodes, means={**means, TOTAL: finite_mean(_floats(total))})
-
-
-def _floats(values: Values) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    return np.array([np.nan if each is None else each for each in values], dtype=np.float64)
+    means = {name: finite_mean(numbers_of(values)) for name, values in terms.items()}
+    return Payments(episodes=episodes, means={**means, TOTAL: finite_mean(numbers_of(total))})
 
 
 def _chosen(episodes: Sequence[KnownEpisodes]) -> list[KnownEpisodes]:
@@ -164,19 +156,18 @@ def _chosen(episodes: Sequence[KnownEpisodes]) -> list[KnownEpisodes]:
 async def _stored(
     bench: Bench, draft: RewardSpecification, memory: Memory
 ) -> tuple[list[Payments], Overpaid | None, tuple[Overpaid, ...]]:
-    """What it pays in bad and good recorded episodes, the best of them, and worse ones that it pays
+    """Payments in bad and good recorded episodes, the best of them, and worse ones that it pays
     more."""
     files = _chosen(memory.episodes)
     if not files:
         return [], None, ()
     asked = await bench.runner.ask(draft, {each.attempt: each.path for each in files})
-    lengths = await asyncio.to_thread(_lengths, [each.path for each in files])
+    lengths = [steps for each in files for steps in each.steps]
     if asked.reason or sum(lengths) != len(asked.total):
         return [], None, ()
     names = [f"{it.attempt} {name}" for it in files for name in it.fitness]
     fitness = [value for each in files for value in each.fitness.values()]
-    ends = list(itertools.accumulate(lengths))
-    parts = [slice(end - length, end) for end, length in zip(ends, lengths, strict=True)]
+    parts = slices_of(lengths)
     order = sorted(range(len(fitness)), key=lambda each: fitness[each])
     some = max(1, len(order) // 3)
     payments = []
@@ -187,7 +178,7 @@ async def _stored(
         known = " to ".join(dict.fromkeys(map(number, (min(values), max(values)))))
         head = f"{word} episodes (fitness {known})"
         payments.append(_payments(head, [asked.total[step] for step in steps], terms))
-    totals = [float(np.nansum(_floats(asked.total[part]))) for part in parts]
+    totals = [float(np.nansum(numbers_of(asked.total[part]))) for part in parts]
     paid = [
         Overpaid(episode=names[each], fitness=fitness[each], total=totals[each]) for each in order
     ]
@@ -196,12 +187,6 @@ async def _stored(
     more = [it for it in paid if it.total > best.total and it.fitness < best.fitness - gap]
     more.sort(key=lambda each: -each.total)
     return payments, best, tuple(more[:MOST_EXPLOITS])
-
-
-def _lengths(paths: Sequence[Path]) -> list[int]:
-    return [
-        length_of(each) for path in paths for each in read_trajectories(path, ("fitness",)).values()
-    ]
 
 
 async def _credit(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
@@ -251,9 +252,9 @@ async def ask(bench: Bench, asked: AskArguments) -> AskedEpisodes:
     found = await bench.episodes(attempt)
     told = (expression, asked.where.strip())
     terms = values.terms.get(CONDITION)
-    return AskedEpisodes(
-        attempt=attempt.id, answer=answer(told, values.total, terms, found, description)
-    )
+    # it looks for events in all episodes
+    known = await asyncio.to_thread(answer, told, values.total, terms, found, description)
+    return AskedEpisodes(attempt=attempt.id, answer=known)
 
 
 # ── compare ───────────────────────────────────────────────────────────────────────────────────────
@@ -267,7 +268,7 @@ class CompareArguments(Record):
 class ComparedSide(Record):
     attempt: str
     fitness: tuple[float, ...]
-    """Of each of its trainings."""
+    """One for each of its trainings."""
     terms: dict[str, float]
     """Share of the reward's size, by term."""
     endings: str
@@ -312,7 +313,7 @@ async def compare(bench: Bench, asked: CompareArguments) -> ComparedAttempts:
         first=_side(pair[0]),
         second=_side(pair[1]),
         code=difference(*sources),
-        variables=_differing(first, second, bench.run.description),
+        variables=await asyncio.to_thread(_differing, first, second, bench.run.description),
     )
 
 

@@ -33,7 +33,7 @@ REWARD = """def compute_reward(pole_upright):
 """
 GOOD = REWARD.format(scale=1.0)
 STEPS = 30_720
-"""Of a training that can be stopped, in whole updates."""
+"""Length of a training that can be stopped, in whole updates."""
 SMALL = ("--env", "cartpole", "--env-steps", "2048", "--no-video")
 
 
