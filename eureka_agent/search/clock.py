@@ -121,9 +121,9 @@ class SearchClock:
         if live and settings.fitness == "judged":
             replies = math.ceil(COMPARISONS * settings.samples / AT_ONCE)
             seconds += settings.iterations * replies * REPLY_SECONDS
-        # all seeds of the leader and one of each other finalist, then the rest
-        begun = min(settings.final_seeds + settings.finalists - 1, made.likely_finals)
-        for count in (begun, made.likely_finals - begun, made.randomised):
+        # all seeds of the leader, then those of others, in as many rounds as their scores ask for
+        others = max(0, made.likely_finals - settings.final_seeds)
+        for count in (made.likely_finals - others, others, made.randomised):
             seconds += self._group(settings, count)
         if settings.randomise:  # scores for the prior, then over the safe ranges
             values = 1 + sum(len(values_to_score(each)) - 1 for each in self.description.parameters)
@@ -268,7 +268,8 @@ async def measure_speed(
         if all(each and each[-1][0] - each[0][0] >= MEASURED_SECONDS for each in marks.values()):
             done.set()
 
-    reward = description.sparse_reward or description.human_reward
+    # designed rewards cost as much as a human's, and several times a sparse one
+    reward = description.human_reward or description.sparse_reward
     if reward is None:
         reward = baseline(_ANY_REWARD.format(name=description.public_variables()[0].name))
     endless = population.settings.model_copy(update={"env_steps": _NEVER_ENDING_ENV_STEPS})
