@@ -564,6 +564,20 @@ class CheckpointRecord(Record):
     components: ComponentNumbers
 
 
+class LearnedReward(Record):
+    """What a latent reward has learned by the end of its training."""
+
+    episodes: Count
+    """Episodes that it was fitted to."""
+    explained: FiniteFloat
+    """Share of the variance of their fitness that the sums of its steps explain."""
+    guess: FiniteFloat
+    """Slope of what a step is paid over the designer's total; the other slopes come on top."""
+    slopes: ComponentNumbers
+    """Slopes over the factors. All are at the factors' means of the first iteration, in deviations
+    of an episode's fitness for one deviation of the factor in every step of the longest episode."""
+
+
 class Outcome(Record):
     """Result of one training."""
 
@@ -575,6 +589,8 @@ class Outcome(Record):
     """Index of the kept policy's checkpoint: the best without noise among the highest curves."""
     training_fitness: FiniteFloat | None
     """Fitness of the best checkpoint, with exploration noise."""
+    learned: LearnedReward | None = None
+    """None for a reward that is paid as it is written."""
     fitness: FiniteFloat | None = None
     """Mean episode fitness of the kept policy without noise, from a process that never loaded the
     reward."""
@@ -641,6 +657,7 @@ class DiagnosisFinding(Record):
         "collapsed",
         "lost-without-noise",
         "exploration-lost",
+        "learned-reward",
     ]
     message: str
     advice: str

@@ -1,7 +1,6 @@
 """Specifications of rewards: what is designed, judged, stored, sent to workers and trained.
 
-Each kind is a record of its own with a `kind`, and `RewardSpecification` is the union of them. In a
-worker `eureka_agent.training.reward` makes a function of a specification, by its kind.
+All are code with a total and its components; the kind says what a training makes of them.
 """
 
 from __future__ import annotations
@@ -16,10 +15,15 @@ ENVIRONMENT = "environment"
 """Author of the baselines."""
 
 
+RewardKind = Literal["code", "latent"]
+"""What a training pays: the total of the code; or what fits the episodes' fitness best, with the
+components as factors (`training/latent.py`)."""
+
+
 class CodeReward(Record):
     """A reward in Python."""
 
-    kind: Literal["code"] = "code"
+    kind: RewardKind = "code"
     source: str
     """Python source with `compute_reward`. Empty when a designer's reply held no code."""
     author: str
@@ -33,10 +37,13 @@ class CodeReward(Record):
         """The same reward with another source."""
         return self.model_copy(update={"source": source})
 
+    def of_kind(self, kind: RewardKind) -> CodeReward:
+        """The same code as a reward of this kind."""
+        return self.model_copy(update={"kind": kind})
+
 
 RewardSpecification: TypeAlias = CodeReward
-"""A reward of any kind. A further one makes it a union that `kind` tells apart, where a record
-without a kind is code: rows of the archive leave out what is the default."""
+"""A reward of any kind."""
 
 
 def baseline(source: str) -> CodeReward:

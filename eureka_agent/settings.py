@@ -24,6 +24,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from eureka_agent.amounts import EXAMPLES, whole_number
 from eureka_agent.errors import SettingsError, close_match
 from eureka_agent.invocation import FIRST_SEARCH, command
+from eureka_agent.rewards import RewardKind
 
 DAY_SECONDS = 86_400.0
 SNAPSHOT_SECONDS = 20.0
@@ -233,6 +234,9 @@ class SearchSettings(TrainingSettings):
     )
     """Strategy that chooses parents and operators; auto: best-of-n where the offline designer's
     drafts are compared, until a person says something, and else greedy."""
+    rewards: RewardKind = Field("code", json_schema_extra=WITHIN)
+    """What trainings pay: code, the rewards as they are written; latent, what their terms have told
+    of the fitness of whole episodes, which a network learns as the training goes on (LaRe)."""
     fitness: Literal["task", "written", "chosen", "judged"] = Field(
         "task", json_schema_extra=WITHIN
     )
@@ -418,7 +422,7 @@ REACHING = frozenset(
 """Settings with the mark `OUTSIDE`."""
 
 _BESIDE_TRAINING = (
-    "env task seed final_seeds baselines train_baselines baseline_seeds randomise"
+    "env task seed rewards final_seeds baselines train_baselines baseline_seeds randomise"
     " evaluation_episodes device workers sandbox dry_run_timeout training_timeout"
 )
 OF_ONE_REWARD = (*_BESIDE_TRAINING.split(), *TrainingSettings.model_fields)

@@ -15,6 +15,7 @@ from eureka_agent.records import (
     ComponentSummary,
     CurvePoint,
     Evaluation,
+    LearnedReward,
     Outcome,
     TaskDescription,
 )
@@ -51,6 +52,8 @@ class Evidence:
     """Index of the evaluated policy's checkpoint; None without an evaluation."""
     visited: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Lowest and highest value of each number that the fitness reads, over recorded episodes."""
+    learned: LearnedReward | None = None
+    """What its reward has learned, if it does."""
 
     def good_ends(self) -> tuple[str, ...]:
         """Ends of an episode that are no failure: time-out and successes."""
@@ -127,9 +130,9 @@ def gather(
     if evaluation is not None and evaluated:
         score = evaluation.fitness_mean()
     kept = outcome.best_checkpoint if outcome is not None and evaluated else None
-    return Evidence(
-        list(points), checkpoints, evaluation, description, failure, score, kept, visited or {}
-    )
+    learned = None if outcome is None else outcome.learned
+    known = failure, score, kept, visited or {}, learned
+    return Evidence(list(points), checkpoints, evaluation, description, *known)
 
 
 def checkpoints_from(points: Sequence[CurvePoint]) -> tuple[CheckpointRecord, ...]:

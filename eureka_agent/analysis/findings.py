@@ -45,6 +45,8 @@ COLLAPSE_SHARE = 0.4
 """Lost part of the best checkpoint's gain, from which a training collapsed."""
 STD_LOST = 0.2
 """Action noise after a third of the training, of its first, below which exploration has ended."""
+LEAST_EXPLAINED = 0.5
+"""Share of the fitness' variance below which most of it is not in the terms."""
 RARE = 3.0
 """Deviation of a component in mean magnitudes, from which it is paid rarely: s in a share p of the
 steps has a mean of ps and a deviation of about s√p, so this is a ninth of the steps or fewer."""
@@ -111,7 +113,7 @@ def _is_constant(spread: float, size: float) -> bool:
 def dominant_component(evidence: Evidence) -> list[DiagnosisFinding]:
     """One component that outweighs all others, unless it is the task or a constant."""
     shares = evidence.shares()
-    if len(shares) < 2:
+    if len(shares) < 2 or evidence.learned is not None:  # then no term has a size of its own
         return []
     name, share = max(shares.items(), key=lambda item: item[1])
     points = evidence.last_third()
@@ -349,8 +351,37 @@ def exploration_lost(evidence: Evidence) -> list[DiagnosisFinding]:
     return _finding("exploration-lost", message, advice, third / first)
 
 
+def learned_reward(evidence: Evidence) -> list[DiagnosisFinding]:
+    """What a learned reward pays for, and how much of the fitness it explains."""
+    learned = evidence.learned
+    if learned is None:
+        return []
+    if not learned.explained:
+        message = (
+            f"All {learned.episodes} episodes had the same fitness, so nothing was learned of it"
+            " and your total was paid."
+        )
+        advice = "let the total lead to where episodes differ"
+        return _finding("learned-reward", message, advice, 0.0)
+    order = sorted(learned.slopes.items(), key=lambda each: -abs(each[1]))
+    slopes = ", ".join(f"{name} {slope:+.2g}" for name, slope in order)
+    message = (
+        f"What was paid was learned from {learned.episodes} episodes. Its sums explain"
+        f" {learned.explained:.0%} of the variance of their fitness. Slopes, in deviations of the"
+        f" fitness for a term that is one deviation higher throughout: {slopes}; the total itself"
+        f" {learned.guess:+.2g}."
+    )
+    advice = (
+        "find a term for what the fitness depends on and none of these says"
+        if learned.explained < LEAST_EXPLAINED
+        else "leave out a term that is near 0, or say what it was for in another way"
+    )
+    return _finding("learned-reward", message, advice, learned.explained)
+
+
 FINDINGS: tuple[Callable[[Evidence], list[DiagnosisFinding]], ...] = (
     not_a_number,
+    learned_reward,
     never_paid,
     reward_hacking,
     collapsed,

@@ -76,8 +76,9 @@ class LanguageModelDesigner:
 
     async def _ask(self, request: DesignRequest) -> Proposal:
         model = self._models[request.model or self._first]
-        # a first generation has nothing to look at
-        specs = self._tools.specs if self._tools is not None and request.parents else ()
+        # a first generation has nothing to look at; what one has asked, the next are told
+        looks = self._tools is not None and request.parents and not request.asked
+        specs = self._tools.specs if self._tools is not None and looks else ()
         start = (*opening(request, bool(specs)), *_rejected_answers(request.rejections))
         conversation = _Conversation(request, self._tools if specs else None, start)
         costs = []
@@ -176,7 +177,7 @@ def opening(request: DesignRequest, tools: bool = False) -> tuple[ChatMessage, C
         number=request.number,
         angle=request.angle,
         falls=any(each.diagnosis.early_ends for each in request.parents if each.diagnosis),
-        tools=tools,
+        tools=tools or bool(request.asked),
         asked=request.asked,
         wished=bool(request.told.wishes),
         codes={other.id: compact(other.reward.source) for other in request.memory},
@@ -197,6 +198,7 @@ def opening(request: DesignRequest, tools: bool = False) -> tuple[ChatMessage, C
         request.description,
         request.sentence,
         request.settings,
+        rewards="code" if request.settings is None else request.settings.rewards,
         calls=MOST_CALLS if tools else 0,
         turns=MOST_TURNS,
     )

@@ -126,7 +126,7 @@ def _columns(channels: Sequence[ChannelSpec], count: int, fallback: str) -> list
 
 EXPORT = "export"
 _MARKED_LINE = 10_000
-ONNX, TORCHSCRIPT = "policy.onnx", "policy.pt"
+ONNX, TORCHSCRIPT, LEARNED_FILE = "policy.onnx", "policy.pt", "learned.json"
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     try:
         with _storing(folder):
             # of an earlier export, which do not fit the new ones
-            for name in (*missing, *{HELPERS_FILE}.difference(files)):
+            for name in (*missing, *{HELPERS_FILE, LEARNED_FILE}.difference(files)):
                 (folder / name).unlink(missing_ok=True)
             for name, content in files.items():
                 write_file(folder / name, partial(Path.write_bytes, data=content))
@@ -199,7 +199,10 @@ def _of_trainer(
         missing[ONNX] = needs
     else:
         policies[ONNX] = policy_files.onnx_model(policy, description)
-    texts = text_files(exported, described, onnx=ONNX not in missing)
+    if learned := policy_files.learned_numbers(policy):
+        policies[LEARNED_FILE] = json.dumps(learned).encode()
+    given = {"onnx": ONNX not in missing, "learned": bool(learned)}
+    texts = text_files(exported, described, **given)
     return {name: text.encode() for name, text in texts.items()} | policies, missing
 
 

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from eureka_agent import syntax
 from eureka_agent.errors import RunFolderError
+from eureka_agent.training.latent import CLAMP, LEARNED
 from eureka_agent.training.policy import load_policy
 
 ONNX_PACKAGES = ("onnx", "onnxscript")
@@ -37,9 +38,10 @@ class _Actor(nn.Module):
         self.answer_names = policy.distribution.answer_names
         self._policy = policy
         tensors = load_file(path)
-        self._buffer_names = {name: name.replace(".", "_") for name in tensors}
-        for name, tensor in tensors.items():
-            self.register_buffer(self._buffer_names[name], tensor)
+        acting = [name for name in tensors if not name.startswith(LEARNED)]
+        self._buffer_names = {name: name.replace(".", "_") for name in acting}
+        for name, buffer in self._buffer_names.items():
+            self.register_buffer(buffer, tensors[name])
 
     def forward(self, observation: Tensor) -> Tensor | tuple[Tensor, ...]:
         """Actions in [-1, 1], shape (batch, num_actions), or choices and logits, for observations
@@ -68,6 +70,18 @@ def statistics(path: Path) -> tuple[list[float], list[float]]:
             "export another attempt",
         )
     return mean.tolist(), deviation.tolist()
+
+
+def learned_numbers(path: Path) -> dict[str, object]:
+    """Numbers that a learned reward follows from, as nested lists by name; empty for a policy of
+    another one."""
+    tensors = load_file(path)
+    found = {
+        name.removeprefix(LEARNED): tensor.tolist()
+        for name, tensor in tensors.items()
+        if name.startswith(LEARNED)
+    }
+    return {**found, "clamp": CLAMP} if found else {}
 
 
 def torchscript(path: Path, description: str = "") -> bytes:

@@ -89,6 +89,8 @@ class AttemptRunner:
         proposal: Proposal,
         kept: tuple[Proposal, ...] = (),
     ) -> Attempt:
+        reward = proposal.reward.of_kind(self._run.settings.rewards)
+        proposal = proposal.model_copy(update={"reward": reward})
         proposed = Proposed(
             attempt=attempt_id(iteration, sample, revision),
             iteration=iteration,

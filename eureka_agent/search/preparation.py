@@ -203,6 +203,12 @@ def checked(
             " --finalists 0 leaves them out",
             "leave one of the two out",
         )
+    if asked.rewards != "code" and asked.fitness in UNMEASURED:
+        raise errors.SettingsError(
+            f"--rewards {asked.rewards} learns from the fitness of episodes, and --fitness"
+            f" {asked.fitness} has none",
+            "leave one of the two out",
+        )
     check_installed(asked.log)
     if asked.budget is not None:
         parse_budget(asked.budget)
@@ -297,6 +303,12 @@ def _of_command(values: Mapping[str, Any], description: TaskDescription) -> dict
             f" {description.environment!r} has a trainer of its own",
             f"leave --{unused[0].replace('_', '-')} out, and set it in the script, or by `options`"
             " in command.yaml",
+        )
+    if (kind := values.get("rewards", "code")) != "code":
+        raise errors.SettingsError(
+            f"--rewards {kind} needs this program's trainer, which learns what a step is paid, and"
+            f" {description.environment!r} has a trainer of its own",
+            "leave --rewards out",
         )
     facts = description.command
     rungs = {} if facts.rungs else {"rungs": ()}

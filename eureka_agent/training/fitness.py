@@ -159,6 +159,8 @@ class EndedEpisodes:
     """Shape: (members,), as the next two."""
     fitness_sum: Tensor
     length_sum: Tensor
+    fitness: Tensor
+    """Fitness of the episode up to each step. Shape: (members, steps, num_envs)."""
 
 
 class RunningFitness:
@@ -231,4 +233,5 @@ class EpisodeTracker:
             running.restart(ended[:, step])
         weights = counted.float()
         parts = (torch.ones_like(values), values, lengths)
-        return EndedEpisodes(counted, *((part * weights).flatten(1).sum(dim=1) for part in parts))
+        count, fitnesses, total = ((part * weights).flatten(1).sum(dim=1) for part in parts)
+        return EndedEpisodes(counted, count, fitnesses, total, values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from eureka_agent.parameters import check_curriculum, distribution_at
 from eureka_agent.records import CurvePoint, Outcome, ParameterStage
+from eureka_agent.rewards import RewardKind
 from eureka_agent.settings import TrainingSettings, check_training
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
@@ -25,6 +26,7 @@ from eureka_agent.training.fitness import (
     WrittenFitnessFunction,
     fitness_in_parts,
 )
+from eureka_agent.training.latent import LatentReward
 from eureka_agent.training.members import (
     REWARD_TIMEOUT,
     CheckpointKeeper,
@@ -169,6 +171,9 @@ class Trainer:
         state = self._population.member_state(slot)
         for name, row in self._episodes.member_tensors().items():
             state[f"episodes.{name}"] = row[slot].to("cpu", copy=True)
+        if member.job.latent is not None:
+            for name, each in member.job.latent.state().items():
+                state[f"latent.{name}"] = each.to("cpu", copy=True)
         return Snapshot(record, state, dict(keeper.policies))
 
     def submit(
@@ -179,18 +184,22 @@ class Trainer:
         snapshot: Snapshot | None = None,
         rungs: Sequence[int] = (),
         curriculum: Sequence[ParameterStage] = (),
+        kind: RewardKind = "code",
     ) -> None:
         """Queue a training for the next free slot, from `snapshot` if given. The first
         iteration that reaches one of `rungs` (env steps, ascending) gives its policy. `curriculum`:
         distributions of the environment's parameters; a stage holds for the episodes that begin in
-        the first iteration from its env step on, or later. Raises ParameterError."""
+        the first iteration from its env step on, or later. `kind`: what the reward is to the
+        training. Raises ParameterError."""
         check_curriculum(curriculum, self._environment.parameters)
         active = (member.job for member in self._members.values())
         if any(job == other.name for other in (*self._queue, *active)):
             raise ValueError(f"job {job!r} is already queued or running")
         done = 0 if snapshot is None else snapshot.record.env_steps
         left = tuple(steps for steps in rungs if steps > done)
-        self._queue.append(Job(job, reward, seed, snapshot, left, tuple(curriculum)))
+        longest = self._environment.max_episode_length
+        latent = LatentReward(seed, longest) if kind == "latent" else None
+        self._queue.append(Job(job, reward, seed, snapshot, left, tuple(curriculum), latent))
 
     def cancel(self, job: str) -> None:
         """Drop a queued or running training; does nothing for an unknown name."""
@@ -230,10 +239,15 @@ class Trainer:
         with self._timed("reward"):
             given = self._members, rollout, self._reward_timeout
             rewards, components, failures = member_rewards(*given)
+            self._pay_learned(rewards, components, failures)
         nan_actions = Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
         failures |= dict.fromkeys(spoiled, nan_actions)
         fitness = self._fitness_of(rollout, failures)
-        episodes = self._episodes.update(fitness, rollout.terminated | rollout.truncated)
+        ended = rollout.terminated | rollout.truncated
+        episodes = self._episodes.update(fitness, ended)
+        for slot, member in self._members.items():
+            if member.job.latent is not None and slot not in failures:
+                member.job.latent.learn(ended[slot], episodes.fitness[slot])
         with self._timed("update"):
             learning, healthy = self._population.learn(self._members, rollout, rewards)
         for slot, is_healthy in enumerate(healthy.tolist()):
@@ -275,6 +289,10 @@ class Trainer:
         self._population.load_member_state(slot, state)
         for name, rows in self._episodes.member_tensors().items():
             rows[slot] = state[f"episodes.{name}"].to(rows)
+        if job.latent is not None:
+            names = [name for name in state if name.startswith("latent.")]
+            kept = {name.removeprefix("latent."): state[name] for name in names}
+            job.latent.load(kept, self._environment.device)
         keeper.resume(record.iterations, record.checkpoints, record.recent, policies)
         member.env_steps, member.began = record.env_steps, member.began - record.seconds
         member.component_names = record.component_names
@@ -282,6 +300,20 @@ class Trainer:
     def _free(self, slot: int) -> None:
         del self._members[slot]
         self._population.clear(slot)
+
+    def _pay_learned(
+        self,
+        rewards: Tensor,
+        components: Mapping[int, Mapping[str, Tensor]],
+        failures: Mapping[int, Failure],
+    ) -> None:
+        """Put learned rewards in place of the totals."""
+        for slot, member in self._members.items():
+            latent = member.job.latent
+            if latent is not None and slot not in failures:
+                parts = components[slot].items()
+                factors = {name: value.view_as(rewards[slot]) for name, value in parts}
+                rewards[slot] = latent.rewards(rewards[slot].clone(), factors)
 
     def _fitness_of(self, rollout: Rollout, failures: dict[int, Failure]) -> Tensor:
         """Fitness per step, shape (members, steps, num_envs); a written one may fail its member."""
@@ -314,7 +346,7 @@ class Trainer:
             self._free(slot)
             return [MemberFailed(name, failure.code, failure.reason, member.env_steps)]
         assert point is not None
-        member.keeper.add(point, lambda: self._population.policy_tensors(slot))
+        member.keeper.add(point, lambda: self._tensors(slot))
         events: list[TrainerEvent] = [MemberProgress(name, point)]
         if member.keeper.finished:
             keeper, seconds = member.keeper, time.perf_counter() - member.began
@@ -324,6 +356,7 @@ class Trainer:
                 checkpoints=tuple(keeper.records),
                 best_checkpoint=keeper.best,
                 training_fitness=keeper.records[keeper.best].fitness,
+                learned=None if member.job.latent is None else member.job.latent.learned(),
             )
             events.append(MemberFinished(name, outcome, member.keeper.policies))
             self._free(slot)
@@ -333,6 +366,12 @@ class Trainer:
             events.append(MemberAtRung(name, passed[-1], policy))
             member.job.rungs = member.job.rungs[len(passed) :]
         return events
+
+    def _tensors(self, slot: int) -> dict[str, Tensor]:
+        """A member's policy, with what its reward has learned by then."""
+        latent = self._members[slot].job.latent
+        learned = {} if latent is None else latent.tensors()
+        return self._population.policy_tensors(slot) | learned
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:

@@ -66,7 +66,7 @@ def check_reward(
         found = findings.contract_finding(error)
         hint = f"{found.hint}; " if found.hint else ""
         return [found.model_copy(update={"hint": f"{hint}the arguments' shapes: {shapes}"})]
-    checks = _Checks(reward, specification.source, recorded, result)
+    checks = _Checks(reward, specification, recorded, result)
     with contextlib.suppress(_Wrong):
         checks.run(environment_class)
     return checks.findings
@@ -80,11 +80,15 @@ class _Checks:
     """The checks on a reward that gives numbers, and what they find."""
 
     def __init__(
-        self, reward: RewardFunction, source: str, recorded: Mapping[str, Tensor], result: Result
+        self,
+        reward: RewardFunction,
+        specification: RewardSpecification,
+        recorded: Mapping[str, Tensor],
+        result: Result,
     ) -> None:
         """`result`: of the `recorded` states."""
         self._reward = reward
-        self._source = source
+        self._source, self._learned = specification.source, specification.kind == "latent"
         self._recorded = {name: recorded[name] for name in reward.arguments}
         self._total, self._components = result
         self.findings: list[Finding] = []
@@ -100,7 +104,7 @@ class _Checks:
         try:
             table = _table(reward(values))
         except RewardContractError as error:
-            self.findings += findings.sum_findings(self._total, self._components)
+            self.findings += self._check_sum()
             self._stop(findings.contract_finding(error, " (with rare states among others)"))
         order = torch.randperm(table.shape[1], generator=torch.Generator().manual_seed(0))
         width = sum(value[0].numel() for value in values.values())
@@ -124,7 +128,7 @@ class _Checks:
         reached, *parts = table[:, count:]
         named_parts = dict(zip(self._components, parts, strict=True))
         self._check_variation(reached, named_parts)
-        self.findings += findings.sum_findings(self._total, self._components)
+        self.findings += self._check_sum()
         self._check_extremes(rare, (reached, named_parts))
 
     def _stop(self, found: Finding) -> NoReturn:
@@ -159,6 +163,12 @@ class _Checks:
             what = f"on {len(broken)} of {len(self._total)} recorded states"
             result = self._total, self._components
             self.findings.append(self._broken("D305", result, broken[0], what, self._recorded))
+
+    def _check_sum(self) -> list[Finding]:
+        """Terms add up to the total; of a learned reward they are factors, no two of them one."""
+        if not self._learned:
+            return findings.sum_findings(self._total, self._components)
+        return findings.factor_findings(self._components)
 
     def _check_extremes(self, rare: ExtremeStates, result: Result) -> None:
         """Report the first rare state that is not finite; before one of broken physics another."""

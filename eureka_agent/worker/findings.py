@@ -17,6 +17,8 @@ from eureka_agent.training.reward import RewardContractError, RewardFunction
 
 TOLERANCE = 1e-3
 """Relative error of a reward's numbers that is rounding."""
+_SAME_FACTOR = 0.9999
+"""Correlation from which two factors are one."""
 _MESSAGE_CHARACTERS = 600
 _HINTS = {
     "D305": "keep divisors, logarithms and roots away from zero and below it: add an epsilon or"
@@ -36,6 +38,8 @@ _HINTS = {
     "D316": "return each term under a name: the analyzer says which of them helps",
     "D317": "make a new tensor: `x = x * 2` in place of `x *= 2`, `.clone()` before writing to rows"
     " or columns",
+    "D318": "leave one of them out, or return what sets them apart: what is learned from episodes"
+    " cannot",
 }
 """Repairs of the findings that have one and the same."""
 _LINE = re.compile(r"^line (\d+): ")
@@ -93,6 +97,26 @@ def sum_findings(total: Tensor, components: Mapping[str, Tensor]) -> list[Findin
         has, sums = total[row].item(), terms[:, row].sum().item()
         message += f": a recorded state has {has:.4g}, and its components {sums:.4g} together"
     return [finding("D315", message, hint, severity="warning")]
+
+
+def factor_findings(factors: Mapping[str, Tensor]) -> list[Finding]:
+    """What keeps a learned reward from telling its factors apart: none, or two that are one."""
+    if not factors:
+        return [finding("D316", "the dictionary of components is empty: they are the factors")]
+    names, table = list(factors), torch.stack(list(factors.values())).double()
+    centred = table - table.mean(dim=1, keepdim=True)
+    lengths = centred.norm(dim=1)
+    alike = (centred @ centred.T).abs() >= _SAME_FACTOR * lengths.outer(lengths)
+    alike &= (lengths.outer(lengths) > 0.0).triu(1)
+    return [
+        finding(
+            "D318",
+            f"components {names[one]!r} and {names[other]!r} are the same but for a factor and an"
+            f" offset on all {table.shape[1]} recorded states",
+            severity="warning",
+        )
+        for one, other in alike.nonzero().tolist()[:1]
+    ]
 
 
 def _is_made_of(total: Tensor, terms: Tensor, tolerance: float) -> bool:

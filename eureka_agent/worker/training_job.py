@@ -78,7 +78,7 @@ class TrainedPopulation:
                     snapshot = load_snapshot(path)
                 finally:
                     path.unlink(missing_ok=True)
-            more = snapshot, command.rungs, command.curriculum
+            more = snapshot, command.rungs, command.curriculum, command.reward.kind
             self._trainer.submit(command.job, reward, command.seed, *more)
         except BaseException:
             reward.close()

@@ -3,13 +3,21 @@ not."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from curve_makers import evidence, point, points
 
 from eureka_agent.analysis import findings
 from eureka_agent.analysis.curves import noise, rank_correlation
-from eureka_agent.records import CurvePoint, EpisodeSummary, Evaluation, TaskDescription
+from eureka_agent.records import (
+    CurvePoint,
+    EpisodeSummary,
+    Evaluation,
+    LearnedReward,
+    TaskDescription,
+)
 
 # the description of tests/conftest.py: 500 steps an episode, solved from a fitness of 8
 
@@ -52,6 +60,23 @@ def test_a_component_that_is_tiny_next_to_the_others_is_dead(description: TaskDe
     )
     assert finding.component == "b"
     assert "all components together are 1" in finding.message
+
+
+def test_what_a_reward_has_learned_is_told_with_the_largest_slope_first(
+    description: TaskDescription,
+) -> None:
+    slopes = {"near": 0.02, "fast": -0.9}
+    learned = LearnedReward(episodes=40, explained=0.3, guess=0.5, slopes=slopes)
+    curve = points(components={"a": 9.0, "b": 0.1}, component_magnitudes={"a": 9.0, "b": 0.1})
+    told = replace(evidence(description, curve=curve), learned=learned)
+    (finding,) = findings.learned_reward(told)
+    assert "from 40 episodes. Its sums explain 30%" in finding.message
+    assert "fast -0.9, near +0.02; the total itself +0.5" in finding.message
+    assert "find a term" in finding.advice
+    assert findings.dominant_component(told) == []  # sizes of terms do not count then
+    nothing = replace(told, learned=learned.model_copy(update={"explained": 0.0}))
+    (finding,) = findings.learned_reward(nothing)
+    assert "nothing was learned" in finding.message
 
 
 @pytest.mark.parametrize(("size", "fires"), [(9.0, True), (4.0, False)])

@@ -245,6 +245,29 @@ async def test_sums_and_products_of_components_leave_no_term_out(
     ]
 
 
+@pytest.mark.parametrize(
+    ("returned", "codes"),
+    [
+        ("a, {'a': a, 'b': b}", []),  # factors need not add up
+        ("a, {'a': a, 'b': b, 'c': 3.0 - 2.0 * a}", ["D318"]),
+        ("a, {'a': a, 'none': 0.0 * a, 'one': 0.0 * b + 1.0}", ["D314", "D314"]),
+        ("a, {}", ["D316"]),
+    ],
+)
+async def test_factors_of_a_learned_reward_are_there_and_differ(
+    dry_runner: DryRunner, returned: str, codes: list[str]
+) -> None:
+    body = f"a, b = pole_upright, cart_velocity\n    return {returned}"
+    found = await dry_runner.dry_run(given_reward(HEAD + body).of_kind("latent"))
+    assert [each.code for each in found] == codes
+    assert [each.severity for each in found if each.code == "D316"] == ["error"] * codes.count(
+        "D316"
+    )
+    for each in found:
+        if each.code == "D318":
+            assert "'a' and 'c'" in each.message
+
+
 async def test_it_has_no_descriptors_but_its_own(dry_runner: DryRunner) -> None:
     """Its input and outputs, which lead nowhere, and its way to the worker."""
     found = the_only_error(

@@ -1,0 +1,161 @@
+"""Latent rewards: each step is paid what fits the fitness of whole episodes best.
+
+The components of a reward are factors z of a step, and its total is the designer's guess. A network
+with one hidden layer, drawn once, maps both to what a step is paid, f(z) = w · φ(z). Its output
+layer w is fitted so that the sum over an episode is the episode's fitness (LaRe, Qu et al.,
+arXiv:2412.11120), by ridge regression on the sums of φ (least squares on episodes' returns: Efroni
+et al., arXiv:2008.06036). So it is exact after every episode, and of the episodes only their sums
+are kept. Until episodes differ in fitness, the designer's guess is paid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from eureka_agent.records import LearnedReward
+
+HIDDEN = 32
+"""Units of the hidden layer."""
+RIDGE = 1.0
+"""Weight of the prior: so many episodes that are one deviation from the others in one feature."""
+GUESS = 1.0
+"""Prior weight of the designer's total, in deviations of the fitness for one of the total."""
+LEARNED = "reward."
+"""Begin of the names of its tensors in the file of a policy."""
+CLAMP = 10.0
+"""Bound of a factor, in deviations from its mean in the first iteration."""
+_LEAST_DEVIATION = 1e-3
+_INTERCEPT, _GUESS = 0, 2
+"""Places among the features: an episode's constant, a step's constant, the total, the factors, the
+hidden layer."""
+
+
+class LatentReward:
+    """What one training pays, fitted to its own episodes."""
+
+    def __init__(self, seed: int, longest: int) -> None:
+        """`seed`: of the hidden layer; `longest`: steps of an episode at most."""
+        self._seed, self._longest = seed, longest
+        self._state: dict[str, Tensor] = {}
+        self._features = torch.zeros(0)
+        self.names: tuple[str, ...] = ()
+        """Names of the factors; empty before the first call."""
+
+    def state(self) -> dict[str, Tensor]:
+        """All that it has learned, and the sums of the episodes under way; not copied."""
+        return self._state
+
+    def load(self, state: Mapping[str, Tensor], device: torch.device) -> None:
+        """Go on from the `state` of another one of the same training."""
+        self._state = {name: value.to(device, copy=True) for name, value in state.items()}
+
+    def rewards(self, total: Tensor, components: Mapping[str, Tensor]) -> Tensor:
+        """Rewards of an iteration's steps from the total and the components, (steps, num_envs)
+        each."""
+        self.names = tuple(components)
+        factors = torch.stack([total, *components.values()], dim=-1)
+        if not self._state:
+            self._begin(factors)
+        self._features = self._of(factors)
+        return self._features @ self._state["weights"][1:].to(total)
+
+    def learn(self, ended: Tensor, fitness: Tensor) -> None:
+        """Fit the weights to the episodes that ended in these steps. `ended`: (steps, num_envs),
+        bool; `fitness`: of the episode up to each step, same shape."""
+        state = self._state
+        running = self._features.cumsum(dim=0) + state["sums"]
+        begun = torch.zeros_like(state["sums"])
+        episodes, results = [], []
+        for step, row in ended.nonzero().tolist():
+            episodes.append(running[step, row] - begun[row])
+            results.append(fitness[step, row])
+            begun[row] = running[step, row]
+        state["sums"].copy_(running[-1] - begun)
+        if not episodes:
+            return
+        sums = torch.stack(episodes).double() / self._longest
+        inputs = torch.cat([torch.ones_like(sums[:, :1]), sums], dim=1)
+        targets = torch.stack(results).double()
+        state["products"] += inputs.T @ inputs
+        state["moments"] += inputs.T @ targets
+        ones = torch.ones_like(targets)
+        state["fitness"] += torch.stack([ones, targets, targets.square()]).sum(dim=1)
+        deviation = self._deviation()
+        if deviation > 0.0:
+            prior = self._prior()
+            ridge = torch.full_like(prior, RIDGE)
+            ridge[_INTERCEPT] = 1e-6
+            matrix = state["products"] + torch.diag(ridge)
+            wanted = state["moments"] / deviation + ridge * prior
+            state["weights"].copy_(torch.linalg.solve(matrix, wanted))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Copies of what a step's reward follows from, float32 by name, for a policy's file."""
+        kept = ("mean", "deviation", "hidden", "bias", "weights")
+        copies = ((name, self._state[name].float().to("cpu", copy=True)) for name in kept)
+        return {LEARNED + name: each.contiguous() for name, each in copies}
+
+    def learned(self) -> LearnedReward:
+        """What it has learned, for people and designers."""
+        state = self._state
+        weights = state["weights"]
+        hidden = weights[-HIDDEN:] * (1.0 - state["bias"].double().tanh().square())
+        slopes = weights[_GUESS:-HIDDEN] + state["hidden"].double() @ hidden
+        episodes, deviation = float(state["fitness"][0]), self._deviation()
+        explained = 0.0
+        if deviation > 0.0:
+            fit = 2.0 * weights @ state["moments"] / deviation
+            fit -= weights @ state["products"] @ weights
+            mean = state["fitness"][1] / deviation
+            explained = float((fit - mean.square() / episodes) / episodes)
+        guess, *rest = slopes.tolist()
+        return LearnedReward(
+            episodes=round(episodes),
+            explained=explained,
+            guess=guess,
+            slopes=dict(zip(self.names, rest, strict=True)),
+        )
+
+    def _begin(self, factors: Tensor) -> None:
+        """Empty state. The factors' means and deviations are those of the first iteration."""
+        count, device = factors.shape[-1], factors.device
+        generator = torch.Generator().manual_seed(self._seed)
+        numbers = 2 + count + HIDDEN
+        double = partial(torch.zeros, dtype=torch.float64, device=device)
+        rows = factors.flatten(0, 1)
+        self._state = {
+            "mean": rows.mean(dim=0),
+            "deviation": rows.std(dim=0, correction=0).clamp(min=_LEAST_DEVIATION),
+            "hidden": torch.randn(count, HIDDEN, generator=generator).to(device) / count**0.5,
+            "bias": 0.5 * torch.randn(HIDDEN, generator=generator).to(device),
+            "sums": torch.zeros(factors.shape[1], numbers - 1, device=device),
+            "products": double(numbers, numbers),
+            "moments": double(numbers),
+            "fitness": double(3),
+            "weights": double(numbers),
+        }
+        self._state["weights"].copy_(self._prior())
+
+    def _of(self, factors: Tensor) -> Tensor:
+        """Features of steps: a constant, factors in deviations, the hidden layer."""
+        state = self._state
+        scaled = ((factors - state["mean"]) / state["deviation"]).clamp(-CLAMP, CLAMP)
+        hidden = (scaled @ state["hidden"] + state["bias"]).tanh()
+        return torch.cat([torch.ones_like(scaled[..., :1]), scaled, hidden], dim=-1)
+
+    def _prior(self) -> Tensor:
+        prior = torch.zeros_like(self._state["weights"])
+        prior[_GUESS] = GUESS
+        return prior
+
+    def _deviation(self) -> float:
+        """Deviation of the episodes' fitness; 0 before they differ."""
+        count, first, second = self._state["fitness"].tolist()
+        if not count:
+            return 0.0
+        variance = second / count - (first / count) ** 2
+        return float(variance**0.5) if variance > 1e-12 * (second / count) else 0.0

@@ -1,0 +1,165 @@
+"""Rewards learned from episodes' fitness: what they find, and that a training's own episodes alone
+decide, in any company and after any pause."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from training_environments import saved
+
+from eureka_agent.training.latent import LatentReward
+from eureka_agent.training.reward import RewardFunction
+from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer
+
+STEPS, ROWS, LONGEST = 25, 8, 50
+
+FACTORS = """
+def compute_reward(position, speed, actions):
+    near, slow = -position.square().sum(-1), -speed.square()
+    return near, {"near": near, "slow": slow, "effort": -actions.square().sum(-1)}
+"""
+
+
+def lived(
+    iterations: int, credit: Callable[[Tensor], Tensor], guess: Callable[[Tensor], Tensor]
+) -> tuple[LatentReward, Tensor, Tensor]:
+    """A reward after so many iterations of episodes that end at random, whose fitness is the sum of
+    their steps' credit; with factors and its pay of one more iteration."""
+    generator = torch.Generator().manual_seed(3)
+    latent, value = LatentReward(5, LONGEST), torch.zeros(ROWS)
+    for _ in range(iterations + 1):
+        factors = torch.randn(STEPS, ROWS, 3, generator=generator) * torch.tensor([1.0, 20.0, 0.1])
+        names = dict(zip(("a", "b", "c"), factors.unbind(-1), strict=True))
+        paid = latent.rewards(guess(factors), names)
+        ended = torch.rand(STEPS, ROWS, generator=generator) < 0.04
+        fitness = torch.empty(STEPS, ROWS)
+        for step in range(STEPS):
+            value = value + credit(factors[step])
+            fitness[step] = value
+            value = value * ~ended[step]
+        latent.learn(ended, fitness)
+    return latent, factors, paid
+
+
+def correlation(one: Tensor, other: Tensor) -> float:
+    return float(np.corrcoef(one.flatten().numpy(), other.flatten().numpy())[0, 1])
+
+
+def test_it_finds_the_credit_of_steps_from_sums_over_episodes() -> None:
+    def credit(factors: Tensor) -> Tensor:
+        return 0.5 * factors[..., 0] - 0.1 * factors[..., 1]
+
+    latent, factors, paid = lived(100, credit, lambda factors: factors[..., 2])
+    assert correlation(paid, credit(factors)) > 0.99
+    learned = latent.learned()
+    assert learned.explained > 0.98
+    # deviations 1, 20 and 0.1: the credit of one deviation is 0.5, −2 and 0
+    a, b, c = learned.slopes.values()
+    assert a / b == pytest.approx(0.5 / -2.0, abs=0.05)
+    assert abs(c + learned.guess) < 0.05 * abs(b)
+    assert learned.episodes == pytest.approx(101 * STEPS * ROWS * 0.04, rel=0.1)
+
+
+def test_it_finds_credit_that_is_not_linear_in_the_factors() -> None:
+    def credit(factors: Tensor) -> Tensor:
+        return (factors[..., 0].abs() < 0.5).float()  # inside a band
+
+    _, factors, paid = lived(400, credit, lambda factors: factors[..., 2])
+    assert correlation(paid, credit(factors)) > 0.4
+    assert abs(correlation(factors[..., 0], credit(factors))) < 0.1  # no line tells
+
+
+def test_a_guess_of_the_wrong_sign_is_turned_around() -> None:
+    def credit(factors: Tensor) -> Tensor:
+        return factors[..., 0]
+
+    _, factors, paid = lived(0, credit, lambda factors: -factors[..., 0])
+    assert correlation(paid, -factors[..., 0]) == pytest.approx(1.0)  # nothing is known yet
+    _, factors, paid = lived(50, credit, lambda factors: -factors[..., 0])
+    assert correlation(paid, factors[..., 0]) > 0.99
+
+
+def test_where_all_episodes_are_worth_the_same_the_guess_is_paid() -> None:
+    latent, factors, paid = lived(
+        50, lambda factors: torch.zeros(ROWS), lambda factors: factors[..., 1]
+    )
+    assert correlation(paid, factors[..., 1]) == pytest.approx(1.0)
+    assert latent.learned().explained == 0.0
+
+
+def test_constant_and_equal_factors_do_no_harm() -> None:
+    generator, latent = torch.Generator().manual_seed(0), LatentReward(1, LONGEST)
+    for _ in range(20):
+        factor = torch.randn(STEPS, ROWS, generator=generator)
+        names = {"one": factor, "same": factor, "none": torch.zeros_like(factor)}
+        paid = latent.rewards(torch.zeros_like(factor), names)
+        ended = torch.zeros(STEPS, ROWS, dtype=torch.bool)
+        ended[-1] = True
+        latent.learn(ended, factor.cumsum(dim=0))
+    assert correlation(paid, factor) > 0.95
+    assert all(map(np.isfinite, latent.learned().slopes.values()))
+
+
+def train(trainer: Trainer, job: str) -> MemberFinished:
+    while trainer.busy:
+        for event in trainer.iterate():
+            assert not isinstance(event, MemberFailed), event
+            if isinstance(event, MemberFinished) and event.job == job:
+                return event
+    raise AssertionError("it did not finish")
+
+
+def same(one: MemberFinished, other: MemberFinished) -> bool:
+    """Equal to the bit, but for the seconds."""
+    kept = one.policies.keys() == other.policies.keys() and all(
+        torch.equal(tensor, other.policies[index][name])
+        for index, policy in one.policies.items()
+        for name, tensor in policy.items()
+    )
+    drop = {"seconds"}
+    return kept and one.outcome.model_dump(exclude=drop) == other.outcome.model_dump(exclude=drop)
+
+
+def test_neighbours_and_a_pause_change_no_bit_of_it(
+    make_trainer: Callable[..., Trainer],
+    point_reward: Callable[..., RewardFunction],
+    tmp_path: Path,
+) -> None:
+    budget = {"env_steps": 40 * 128, "kept_policies": 2}
+    alone = make_trainer(1, **budget)
+    alone.submit("it", point_reward(FACTORS), 7, kind="latent")
+    reference = train(alone, "it")
+    assert reference.outcome.learned is not None
+    assert reference.outcome.learned.explained > 0.5
+    assert {"reward.weights", "reward.hidden"} <= reference.policy.keys()
+
+    crowd = make_trainer(3, **budget)
+    crowd.submit("code", point_reward(), 1)
+    crowd.submit("it", point_reward(FACTORS), 7, kind="latent")
+    crowd.submit("other", point_reward(FACTORS), 8, kind="latent")
+    assert same(train(crowd, "it"), reference)
+
+    before, after = make_trainer(2, **budget), make_trainer(2, **budget)
+    before.submit("it", point_reward(FACTORS), 7, kind="latent")
+    for _ in range(17):
+        before.iterate()
+    snapshot = saved(before, "it", tmp_path / "snapshot")
+    after.submit("other", point_reward(FACTORS), 8, kind="latent")
+    after.submit("it", point_reward(FACTORS), 7, snapshot, kind="latent")
+    assert same(train(after, "it"), reference)
+
+
+def test_a_factor_that_is_not_finite_ends_the_training(
+    make_trainer: Callable[..., Trainer], point_reward: Callable[..., RewardFunction]
+) -> None:
+    trainer = make_trainer(1)
+    source = FACTORS.replace("-actions.square().sum(-1)", "(position[:, 0] - 0.001).log()")
+    trainer.submit("it", point_reward(source), 7, kind="latent")
+    events = trainer.iterate()
+    assert [type(each) for each in events] == [MemberFailed]
+    assert "component 'effort' is NaN" in events[0].reason  # type: ignore[union-attr]
