@@ -578,6 +578,15 @@ class LearnedReward(Record):
     of an episode's fitness for one deviation of the factor in every step of the longest episode."""
 
 
+class LearnedBlend(Record):
+    """What a blended reward has learned by the end of its training."""
+
+    weight: FiniteFloat
+    """Mean weight of the designer's total in the last iteration, 0 to 1."""
+    regions: tuple[FiniteFloat, ...] = Field(max_length=MOST_COMPONENTS)
+    """Weights of the regions."""
+
+
 class Outcome(Record):
     """Result of one training."""
 
@@ -589,7 +598,7 @@ class Outcome(Record):
     """Index of the kept policy's checkpoint: the best without noise among the highest curves."""
     training_fitness: FiniteFloat | None
     """Fitness of the best checkpoint, with exploration noise."""
-    learned: LearnedReward | None = None
+    learned: LearnedReward | LearnedBlend | None = None
     """None for a reward that is paid as it is written."""
     fitness: FiniteFloat | None = None
     """Mean episode fitness of the kept policy without noise, from a process that never loaded the

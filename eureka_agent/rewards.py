@@ -15,9 +15,10 @@ ENVIRONMENT = "environment"
 """Author of the baselines."""
 
 
-RewardKind = Literal["code", "latent"]
-"""What a training pays: the total of the code; or what fits the episodes' fitness best, with the
-components as factors (`training/latent.py`)."""
+RewardKind = Literal["code", "latent", "blend"]
+"""What a training pays: the total of the code; what fits the episodes' fitness best, with the
+components as factors (`training/latent.py`); or each step's part of the fitness, and as much of the
+total as helps it (`training/blend.py`)."""
 
 
 class CodeReward(Record):

@@ -235,8 +235,9 @@ class SearchSettings(TrainingSettings):
     """Strategy that chooses parents and operators; auto: best-of-n where the offline designer's
     drafts are compared, until a person says something, and else greedy."""
     rewards: RewardKind = Field("code", json_schema_extra=WITHIN)
-    """What trainings pay: code, the rewards as they are written; latent, what their terms have told
-    of the fitness of whole episodes, which a network learns as the training goes on (LaRe)."""
+    """What trainings pay. Code: the rewards as they are written; latent: what their terms have told
+    of the fitness of whole episodes, which a network learns meanwhile (LaRe); blend: the fitness
+    itself, step by step, and as much of the rewards as pulls the same way (BARFI)."""
     fitness: Literal["task", "written", "chosen", "judged"] = Field(
         "task", json_schema_extra=WITHIN
     )

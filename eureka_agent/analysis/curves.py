@@ -15,6 +15,7 @@ from eureka_agent.records import (
     ComponentSummary,
     CurvePoint,
     Evaluation,
+    LearnedBlend,
     LearnedReward,
     Outcome,
     TaskDescription,
@@ -52,7 +53,7 @@ class Evidence:
     """Index of the evaluated policy's checkpoint; None without an evaluation."""
     visited: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Lowest and highest value of each number that the fitness reads, over recorded episodes."""
-    learned: LearnedReward | None = None
+    learned: LearnedReward | LearnedBlend | None = None
     """What its reward has learned, if it does."""
 
     def good_ends(self) -> tuple[str, ...]:

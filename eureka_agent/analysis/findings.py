@@ -11,7 +11,7 @@ import numpy as np
 
 from eureka_agent.analysis.coverage import never_paid
 from eureka_agent.analysis.curves import MIN_CHECKPOINTS, Evidence, noise, rank_correlation
-from eureka_agent.records import DiagnosisFinding
+from eureka_agent.records import DiagnosisFinding, LearnedBlend
 
 DEAD_SPREAD = 0.01
 """Least variation of a component, relative to the components: less is below a return's noise."""
@@ -356,6 +356,8 @@ def learned_reward(evidence: Evidence) -> list[DiagnosisFinding]:
     learned = evidence.learned
     if learned is None:
         return []
+    if isinstance(learned, LearnedBlend):
+        return _blend(learned)
     if not learned.explained:
         message = (
             f"All {learned.episodes} episodes had the same fitness, so nothing was learned of it"
@@ -377,6 +379,18 @@ def learned_reward(evidence: Evidence) -> list[DiagnosisFinding]:
         else "leave out a term that is near 0, or say what it was for in another way"
     )
     return _finding("learned-reward", message, advice, learned.explained)
+
+
+def _blend(learned: LearnedBlend) -> list[DiagnosisFinding]:
+    message = (
+        f"The fitness was paid step by step, and at the end {learned.weight:.0%} of the total with"
+        f" it: {min(learned.regions):.0%} to {max(learned.regions):.0%} by region. The rest pulled"
+        " the policy another way than the fitness does."
+    )
+    advice = "keep what it is for"
+    if learned.weight < LEAST_EXPLAINED:
+        advice = "look for what pays against the task: a sign, a term that can be farmed, an end"
+    return _finding("learned-reward", message, advice, learned.weight)
 
 
 FINDINGS: tuple[Callable[[Evidence], list[DiagnosisFinding]], ...] = (

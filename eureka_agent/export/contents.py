@@ -107,12 +107,9 @@ class Exported:
         return name.removeprefix(GYMNASIUM_PREFIX) if name.startswith(GYMNASIUM_PREFIX) else None
 
 
-def text_files(
-    exported: Exported, policy: Mapping[str, Any], *, onnx: bool, learned: bool = False
-) -> dict[str, str]:
+def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> dict[str, str]:
     """The README and the Python files, by name. `policy`: see `policy_description`; `onnx`: True
-    where the policy is written as ONNX too; `learned`: True where the reward comes with numbers in
-    `learned.json`. Raises RewardLoadError for invalid Python."""
+    where the policy is written as ONNX too. Raises RewardLoadError for invalid Python."""
     description, source = exported.description, exported.reward.source
     variables = description.public_variables()
     known = {variable.name: variable for variable in variables}
@@ -137,7 +134,7 @@ def text_files(
         "description": description,
         "gymnasium_id": exported.gymnasium_id,
         "onnx": onnx,
-        "learned": learned,
+        "kind": exported.reward.kind,
         "helpers": helpers,
         "whole_observation": "observation" in known,
         "succeeds": "succeeded" in known,

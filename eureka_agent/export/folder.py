@@ -199,10 +199,10 @@ def _of_trainer(
         missing[ONNX] = needs
     else:
         policies[ONNX] = policy_files.onnx_model(policy, description)
-    if learned := policy_files.learned_numbers(policy):
+    if exported.reward.kind != "code":
+        learned = policy_files.learned_numbers(policy)
         policies[LEARNED_FILE] = json.dumps(learned).encode()
-    given = {"onnx": ONNX not in missing, "learned": bool(learned)}
-    texts = text_files(exported, described, **given)
+    texts = text_files(exported, described, onnx=ONNX not in missing)
     return {name: text.encode() for name, text in texts.items()} | policies, missing
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from eureka_agent import syntax
 from eureka_agent.errors import RunFolderError
-from eureka_agent.training.latent import CLAMP, LEARNED
+from eureka_agent.training.learned import CLAMP, PREFIX
 from eureka_agent.training.policy import load_policy
 
 ONNX_PACKAGES = ("onnx", "onnxscript")
@@ -38,7 +38,7 @@ class _Actor(nn.Module):
         self.answer_names = policy.distribution.answer_names
         self._policy = policy
         tensors = load_file(path)
-        acting = [name for name in tensors if not name.startswith(LEARNED)]
+        acting = [name for name in tensors if not name.startswith(PREFIX)]
         self._buffer_names = {name: name.replace(".", "_") for name in acting}
         for name, buffer in self._buffer_names.items():
             self.register_buffer(buffer, tensors[name])
@@ -73,15 +73,14 @@ def statistics(path: Path) -> tuple[list[float], list[float]]:
 
 
 def learned_numbers(path: Path) -> dict[str, object]:
-    """Numbers that a learned reward follows from, as nested lists by name; empty for a policy of
-    another one."""
+    """Numbers that a learned reward follows from, as nested lists by name."""
     tensors = load_file(path)
     found = {
-        name.removeprefix(LEARNED): tensor.tolist()
+        name.removeprefix(PREFIX): tensor.tolist()
         for name, tensor in tensors.items()
-        if name.startswith(LEARNED)
+        if name.startswith(PREFIX)
     }
-    return {**found, "clamp": CLAMP} if found else {}
+    return {**found, "clamp": CLAMP}
 
 
 def torchscript(path: Path, description: str = "") -> bytes:

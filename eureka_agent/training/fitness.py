@@ -160,7 +160,9 @@ class EndedEpisodes:
     fitness_sum: Tensor
     length_sum: Tensor
     fitness: Tensor
-    """Fitness of the episode up to each step. Shape: (members, steps, num_envs)."""
+    """Fitness of the episode up to each step. Shape: (members, steps, num_envs), as the next."""
+    gained: Tensor
+    """What each step adds to it; for a mean, the step's own fitness."""
 
 
 class RunningFitness:
@@ -223,10 +225,13 @@ class EpisodeTracker:
         members = len(fitness)
         running, full = self._running.select(members), self._full[:members]
         values, lengths = torch.empty_like(fitness), torch.empty_like(fitness)
-        counted = torch.empty_like(ended)
+        gained, counted = torch.empty_like(fitness), torch.empty_like(ended)
+        means = running.reduction == "mean"
         for step in range(fitness.shape[1]):
+            before = running.value.clone()
             running.add(fitness[:, step])
             values[:, step] = running.result()
+            gained[:, step] = fitness[:, step] if means else running.value - before
             lengths[:, step] = running.length
             torch.logical_and(ended[:, step], full, out=counted[:, step])
             full |= ended[:, step]
@@ -234,4 +239,4 @@ class EpisodeTracker:
         weights = counted.float()
         parts = (torch.ones_like(values), values, lengths)
         count, fitnesses, total = ((part * weights).flatten(1).sum(dim=1) for part in parts)
-        return EndedEpisodes(counted, count, fitnesses, total, values)
+        return EndedEpisodes(counted, count, fitnesses, total, values, gained)

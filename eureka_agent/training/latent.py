@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.records import LearnedReward
+from eureka_agent.training.learned import CLAMP, LEAST_DEVIATION, Lived
 
 HIDDEN = 32
 """Units of the hidden layer."""
@@ -24,11 +25,6 @@ RIDGE = 1.0
 """Weight of the prior: so many episodes that are one deviation from the others in one feature."""
 GUESS = 1.0
 """Prior weight of the designer's total, in deviations of the fitness for one of the total."""
-LEARNED = "reward."
-"""Begin of the names of its tensors in the file of a policy."""
-CLAMP = 10.0
-"""Bound of a factor, in deviations from its mean in the first iteration."""
-_LEAST_DEVIATION = 1e-3
 _INTERCEPT, _GUESS = 0, 2
 """Places among the features: an episode's constant, a step's constant, the total, the factors, the
 hidden layer."""
@@ -41,9 +37,7 @@ class LatentReward:
         """`seed`: of the hidden layer; `longest`: steps of an episode at most."""
         self._seed, self._longest = seed, longest
         self._state: dict[str, Tensor] = {}
-        self._features = torch.zeros(0)
-        self.names: tuple[str, ...] = ()
-        """Names of the factors; empty before the first call."""
+        self._names: tuple[str, ...] = ()
 
     def state(self) -> dict[str, Tensor]:
         """All that it has learned, and the sums of the episodes under way; not copied."""
@@ -53,26 +47,26 @@ class LatentReward:
         """Go on from the `state` of another one of the same training."""
         self._state = {name: value.to(device, copy=True) for name, value in state.items()}
 
-    def rewards(self, total: Tensor, components: Mapping[str, Tensor]) -> Tensor:
-        """Rewards of an iteration's steps from the total and the components, (steps, num_envs)
-        each."""
-        self.names = tuple(components)
-        factors = torch.stack([total, *components.values()], dim=-1)
+    def pay(self, lived: Lived) -> Tensor:
+        """Rewards of an iteration, (steps, num_envs); the weights are those before it."""
+        self._names = tuple(lived.components)
+        factors = torch.stack([lived.total, *lived.components.values()], dim=-1)
         if not self._state:
             self._begin(factors)
-        self._features = self._of(factors)
-        return self._features @ self._state["weights"][1:].to(total)
+        features = self._of(factors)
+        paid = features @ self._state["weights"][1:].to(features)
+        self._learn(features, lived)
+        return paid
 
-    def learn(self, ended: Tensor, fitness: Tensor) -> None:
-        """Fit the weights to the episodes that ended in these steps. `ended`: (steps, num_envs),
-        bool; `fitness`: of the episode up to each step, same shape."""
+    def _learn(self, features: Tensor, lived: Lived) -> None:
+        """Fit the weights to the episodes that ended in these steps."""
         state = self._state
-        running = self._features.cumsum(dim=0) + state["sums"]
+        running = features.cumsum(dim=0) + state["sums"]
         begun = torch.zeros_like(state["sums"])
         episodes, results = [], []
-        for step, row in ended.nonzero().tolist():
+        for step, row in lived.ended.nonzero().tolist():
             episodes.append(running[step, row] - begun[row])
-            results.append(fitness[step, row])
+            results.append(lived.fitness[step, row])
             begun[row] = running[step, row]
         state["sums"].copy_(running[-1] - begun)
         if not episodes:
@@ -96,8 +90,7 @@ class LatentReward:
     def tensors(self) -> dict[str, Tensor]:
         """Copies of what a step's reward follows from, float32 by name, for a policy's file."""
         kept = ("mean", "deviation", "hidden", "bias", "weights")
-        copies = ((name, self._state[name].float().to("cpu", copy=True)) for name in kept)
-        return {LEARNED + name: each.contiguous() for name, each in copies}
+        return {name: self._state[name].float().to("cpu", copy=True) for name in kept}
 
     def learned(self) -> LearnedReward:
         """What it has learned, for people and designers."""
@@ -117,7 +110,7 @@ class LatentReward:
             episodes=round(episodes),
             explained=explained,
             guess=guess,
-            slopes=dict(zip(self.names, rest, strict=True)),
+            slopes=dict(zip(self._names, rest, strict=True)),
         )
 
     def _begin(self, factors: Tensor) -> None:
@@ -129,7 +122,7 @@ class LatentReward:
         rows = factors.flatten(0, 1)
         self._state = {
             "mean": rows.mean(dim=0),
-            "deviation": rows.std(dim=0, correction=0).clamp(min=_LEAST_DEVIATION),
+            "deviation": rows.std(dim=0, correction=0).clamp(min=LEAST_DEVIATION),
             "hidden": torch.randn(count, HIDDEN, generator=generator).to(device) / count**0.5,
             "bias": 0.5 * torch.randn(HIDDEN, generator=generator).to(device),
             "sums": torch.zeros(factors.shape[1], numbers - 1, device=device),

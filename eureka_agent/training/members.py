@@ -20,7 +20,7 @@ from eureka_agent.records import CheckpointRecord, CurvePoint, ParameterStage, R
 from eureka_agent.reward_names import changed_names_fault
 from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.summaries import checkpoint_iterations, summarize
-from eureka_agent.training.latent import LatentReward
+from eureka_agent.training.learned import LearnedPay
 from eureka_agent.training.reward import LARGEST_REWARD, Reward, RewardContractError
 from eureka_agent.training.rollout import Rollout
 
@@ -163,8 +163,8 @@ class Job:
     """Env steps of the rungs that are ahead of it."""
     curriculum: tuple[ParameterStage, ...] = ()
     """Distributions of the environment's parameters."""
-    latent: LatentReward | None = None
-    """What it is paid, where that is learned from its reward's components."""
+    learned: LearnedPay | None = None
+    """What it is paid, where that is learned."""
 
 
 @dataclass

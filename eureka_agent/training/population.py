@@ -163,6 +163,18 @@ class StackedMembers:
         healthy = self.networks.parameters[:width].isfinite().all(dim=1)
         return {name: each for name, each in numbers.items() if each is not None}, healthy
 
+    def scores(self, member: int, rollout: Rollout) -> Tensor:
+        """Gradients of the log-probability of a member's actions by the network's outputs. Shape:
+        (steps * num_envs, num_outputs)."""
+        each = (rollout.outputs, rollout.actions)
+        outputs, actions = (part[member : member + 1].flatten(1, 2).mT for part in each)
+        ones = torch.ones_like(outputs[:, :1])
+        parameters = self.networks.members(member, member + 1).distribution_parameters
+        likelihood = self.distribution.likelihood(outputs, parameters, actions, ones)
+        found = torch.empty_like(outputs)
+        likelihood.write_gradients(ones, 0.0, found, torch.empty_like(parameters))
+        return found[0].T
+
     def policy_tensors(self, member: int) -> dict[str, Tensor]:
         """CPU copies of the tensors that a member's policy needs to act."""
         named = self.networks.member_tensors(member).items()

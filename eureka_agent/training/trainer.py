@@ -19,14 +19,17 @@ from eureka_agent.rewards import RewardKind
 from eureka_agent.settings import TrainingSettings, check_training
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
+from eureka_agent.training.blend import BlendedReward
 from eureka_agent.training.environment_faults import environment_code, fitness_fault
 from eureka_agent.training.fitness import (
+    EndedEpisodes,
     EpisodeTracker,
     FitnessFunction,
     WrittenFitnessFunction,
     fitness_in_parts,
 )
 from eureka_agent.training.latent import LatentReward
+from eureka_agent.training.learned import PREFIX, LearnedPay, Lived
 from eureka_agent.training.members import (
     REWARD_TIMEOUT,
     CheckpointKeeper,
@@ -171,9 +174,9 @@ class Trainer:
         state = self._population.member_state(slot)
         for name, row in self._episodes.member_tensors().items():
             state[f"episodes.{name}"] = row[slot].to("cpu", copy=True)
-        if member.job.latent is not None:
-            for name, each in member.job.latent.state().items():
-                state[f"latent.{name}"] = each.to("cpu", copy=True)
+        if member.job.learned is not None:
+            for name, each in member.job.learned.state().items():
+                state[PREFIX + name] = each.to("cpu", copy=True)
         return Snapshot(record, state, dict(keeper.policies))
 
     def submit(
@@ -197,9 +200,12 @@ class Trainer:
             raise ValueError(f"job {job!r} is already queued or running")
         done = 0 if snapshot is None else snapshot.record.env_steps
         left = tuple(steps for steps in rungs if steps > done)
-        longest = self._environment.max_episode_length
-        latent = LatentReward(seed, longest) if kind == "latent" else None
-        self._queue.append(Job(job, reward, seed, snapshot, left, tuple(curriculum), latent))
+        learned: LearnedPay | None = None
+        if kind == "latent":
+            learned = LatentReward(seed, self._environment.max_episode_length)
+        elif kind == "blend":
+            learned = BlendedReward(seed, self._settings.discount)
+        self._queue.append(Job(job, reward, seed, snapshot, left, tuple(curriculum), learned))
 
     def cancel(self, job: str) -> None:
         """Drop a queued or running training; does nothing for an unknown name."""
@@ -239,15 +245,13 @@ class Trainer:
         with self._timed("reward"):
             given = self._members, rollout, self._reward_timeout
             rewards, components, failures = member_rewards(*given)
-            self._pay_learned(rewards, components, failures)
         nan_actions = Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
         failures |= dict.fromkeys(spoiled, nan_actions)
         fitness = self._fitness_of(rollout, failures)
         ended = rollout.terminated | rollout.truncated
         episodes = self._episodes.update(fitness, ended)
-        for slot, member in self._members.items():
-            if member.job.latent is not None and slot not in failures:
-                member.job.latent.learn(ended[slot], episodes.fitness[slot])
+        with self._timed("reward"):
+            self._pay_learned(rollout, rewards, components, failures, episodes)
         with self._timed("update"):
             learning, healthy = self._population.learn(self._members, rollout, rewards)
         for slot, is_healthy in enumerate(healthy.tolist()):
@@ -289,10 +293,10 @@ class Trainer:
         self._population.load_member_state(slot, state)
         for name, rows in self._episodes.member_tensors().items():
             rows[slot] = state[f"episodes.{name}"].to(rows)
-        if job.latent is not None:
-            names = [name for name in state if name.startswith("latent.")]
-            kept = {name.removeprefix("latent."): state[name] for name in names}
-            job.latent.load(kept, self._environment.device)
+        if job.learned is not None:
+            names = [name for name in state if name.startswith(PREFIX)]
+            kept = {name.removeprefix(PREFIX): state[name] for name in names}
+            job.learned.load(kept, self._environment.device)
         keeper.resume(record.iterations, record.checkpoints, record.recent, policies)
         member.env_steps, member.began = record.env_steps, member.began - record.seconds
         member.component_names = record.component_names
@@ -303,17 +307,28 @@ class Trainer:
 
     def _pay_learned(
         self,
+        rollout: Rollout,
         rewards: Tensor,
         components: Mapping[int, Mapping[str, Tensor]],
         failures: Mapping[int, Failure],
+        episodes: EndedEpisodes,
     ) -> None:
-        """Put learned rewards in place of the totals."""
+        """Put what is learned in place of the totals."""
+        ended = rollout.terminated | rollout.truncated
         for slot, member in self._members.items():
-            latent = member.job.latent
-            if latent is not None and slot not in failures:
-                parts = components[slot].items()
-                factors = {name: value.view_as(rewards[slot]) for name, value in parts}
-                rewards[slot] = latent.rewards(rewards[slot].clone(), factors)
+            if member.job.learned is None or slot in failures:
+                continue
+            total = rewards[slot].clone()
+            lived = Lived(
+                total=total,
+                components={name: each.view_as(total) for name, each in components[slot].items()},
+                ended=ended[slot],
+                fitness=episodes.fitness[slot],
+                gained=episodes.gained[slot],
+                observations=rollout.normalized[slot].flatten(0, 1),
+                scores=self._population.scores(slot, rollout),
+            )
+            rewards[slot] = member.job.learned.pay(lived)
 
     def _fitness_of(self, rollout: Rollout, failures: dict[int, Failure]) -> Tensor:
         """Fitness per step, shape (members, steps, num_envs); a written one may fail its member."""
@@ -356,7 +371,7 @@ class Trainer:
                 checkpoints=tuple(keeper.records),
                 best_checkpoint=keeper.best,
                 training_fitness=keeper.records[keeper.best].fitness,
-                learned=None if member.job.latent is None else member.job.latent.learned(),
+                learned=None if member.job.learned is None else member.job.learned.learned(),
             )
             events.append(MemberFinished(name, outcome, member.keeper.policies))
             self._free(slot)
@@ -369,9 +384,10 @@ class Trainer:
 
     def _tensors(self, slot: int) -> dict[str, Tensor]:
         """A member's policy, with what its reward has learned by then."""
-        latent = self._members[slot].job.latent
-        learned = {} if latent is None else latent.tensors()
-        return self._population.policy_tensors(slot) | learned
+        learned = self._members[slot].job.learned
+        named = {} if learned is None else learned.tensors()
+        kept = {PREFIX + name: each.contiguous() for name, each in named.items()}
+        return self._population.policy_tensors(slot) | kept
 
     @contextmanager
     def _timed(self, part: str) -> Iterator[None]:

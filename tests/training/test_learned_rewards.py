@@ -1,5 +1,5 @@
-"""Rewards learned from episodes' fitness: what they find, and that a training's own episodes alone
-decide, in any company and after any pause."""
+"""Rewards that are learned or blended: what they find, and that a training's own steps alone decide,
+in any company and after any pause."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ import torch
 from torch import Tensor
 from training_environments import saved
 
+from eureka_agent.records import LearnedBlend
+from eureka_agent.rewards import RewardKind
+from eureka_agent.training.fitness import EpisodeTracker
 from eureka_agent.training.latent import LatentReward
+from eureka_agent.training.learned import Lived
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import MemberFailed, MemberFinished, Trainer
 
@@ -25,6 +29,12 @@ def compute_reward(position, speed, actions):
 """
 
 
+def steps(total: Tensor, components: dict[str, Tensor], ended: Tensor, fitness: Tensor) -> Lived:
+    """Steps of which no action is known."""
+    nothing = torch.zeros(0)
+    return Lived(total, components, ended, fitness, nothing, nothing, nothing)
+
+
 def lived(
     iterations: int, credit: Callable[[Tensor], Tensor], guess: Callable[[Tensor], Tensor]
 ) -> tuple[LatentReward, Tensor, Tensor]:
@@ -35,14 +45,13 @@ def lived(
     for _ in range(iterations + 1):
         factors = torch.randn(STEPS, ROWS, 3, generator=generator) * torch.tensor([1.0, 20.0, 0.1])
         names = dict(zip(("a", "b", "c"), factors.unbind(-1), strict=True))
-        paid = latent.rewards(guess(factors), names)
         ended = torch.rand(STEPS, ROWS, generator=generator) < 0.04
         fitness = torch.empty(STEPS, ROWS)
         for step in range(STEPS):
             value = value + credit(factors[step])
             fitness[step] = value
             value = value * ~ended[step]
-        latent.learn(ended, fitness)
+        paid = latent.pay(steps(guess(factors), names, ended, fitness))
     return latent, factors, paid
 
 
@@ -97,10 +106,9 @@ def test_constant_and_equal_factors_do_no_harm() -> None:
     for _ in range(20):
         factor = torch.randn(STEPS, ROWS, generator=generator)
         names = {"one": factor, "same": factor, "none": torch.zeros_like(factor)}
-        paid = latent.rewards(torch.zeros_like(factor), names)
         ended = torch.zeros(STEPS, ROWS, dtype=torch.bool)
         ended[-1] = True
-        latent.learn(ended, factor.cumsum(dim=0))
+        paid = latent.pay(steps(torch.zeros_like(factor), names, ended, factor.cumsum(dim=0)))
     assert correlation(paid, factor) > 0.95
     assert all(map(np.isfinite, latent.learned().slopes.values()))
 
@@ -125,33 +133,71 @@ def same(one: MemberFinished, other: MemberFinished) -> bool:
     return kept and one.outcome.model_dump(exclude=drop) == other.outcome.model_dump(exclude=drop)
 
 
+@pytest.mark.parametrize("kind", ["latent", "blend"])
 def test_neighbours_and_a_pause_change_no_bit_of_it(
     make_trainer: Callable[..., Trainer],
     point_reward: Callable[..., RewardFunction],
     tmp_path: Path,
+    kind: RewardKind,
 ) -> None:
     budget = {"env_steps": 40 * 128, "kept_policies": 2}
     alone = make_trainer(1, **budget)
-    alone.submit("it", point_reward(FACTORS), 7, kind="latent")
+    alone.submit("it", point_reward(FACTORS), 7, kind=kind)
     reference = train(alone, "it")
     assert reference.outcome.learned is not None
-    assert reference.outcome.learned.explained > 0.5
-    assert {"reward.weights", "reward.hidden"} <= reference.policy.keys()
+    assert {"reward.weights", "reward.deviation"} <= reference.policy.keys()
 
     crowd = make_trainer(3, **budget)
     crowd.submit("code", point_reward(), 1)
-    crowd.submit("it", point_reward(FACTORS), 7, kind="latent")
-    crowd.submit("other", point_reward(FACTORS), 8, kind="latent")
+    crowd.submit("it", point_reward(FACTORS), 7, kind=kind)
+    crowd.submit("other", point_reward(FACTORS), 8, kind=kind)
     assert same(train(crowd, "it"), reference)
 
     before, after = make_trainer(2, **budget), make_trainer(2, **budget)
-    before.submit("it", point_reward(FACTORS), 7, kind="latent")
+    before.submit("it", point_reward(FACTORS), 7, kind=kind)
     for _ in range(17):
         before.iterate()
     snapshot = saved(before, "it", tmp_path / "snapshot")
-    after.submit("other", point_reward(FACTORS), 8, kind="latent")
-    after.submit("it", point_reward(FACTORS), 7, snapshot, kind="latent")
+    after.submit("other", point_reward(FACTORS), 8, kind=kind)
+    after.submit("it", point_reward(FACTORS), 7, snapshot, kind=kind)
     assert same(train(after, "it"), reference)
+
+
+@pytest.mark.parametrize(
+    ("sign", "least", "most"),
+    [("-", 0.9, 1.0), ("", 0.0, 0.1)],
+    ids=["as the fitness", "against it"],
+)
+def test_a_blend_keeps_what_pulls_as_the_fitness_does(
+    make_trainer: Callable[..., Trainer],
+    point_reward: Callable[..., RewardFunction],
+    sign: str,
+    least: float,
+    most: float,
+) -> None:
+    source = FACTORS.replace("near, slow = -position", f"near, slow = {sign}position")
+    trainer = make_trainer(1, env_steps=40 * 128)
+    trainer.submit("it", point_reward(source), 7, kind="blend")
+    learned = train(trainer, "it").outcome.learned
+    assert isinstance(learned, LearnedBlend)
+    assert least <= learned.weight <= most
+    assert all(0.0 <= each <= 1.0 for each in learned.regions)
+
+
+def test_each_step_is_paid_what_it_adds_to_the_fitness() -> None:
+    """Sums and maxima are gained step by step, a last value by its changes."""
+    fitness = torch.tensor([2.0, 1.0, 3.0, 5.0]).view(1, 4, 1)
+    ended = torch.tensor([False, False, True, False]).view(1, 4, 1)
+    gained = {
+        "sum": [2.0, 1.0, 3.0, 5.0],
+        "mean": [2.0, 1.0, 3.0, 5.0],
+        "max": [2.0, 0.0, 1.0, 5.0],
+        "last": [2.0, -1.0, 2.0, 5.0],
+    }
+    for reduction, expected in gained.items():
+        tracker = EpisodeTracker(1, 1, reduction, "cpu")  # type: ignore[arg-type]
+        found = tracker.update(fitness, ended).gained.flatten().tolist()
+        assert found == pytest.approx(expected), reduction
 
 
 def test_a_factor_that_is_not_finite_ends_the_training(

@@ -1,0 +1,118 @@
+"""What kinds of rewards are worth: the human reward as code, learned and blended, eight seeds each.
+
+    python benchmarks/reward_kinds.py [--seeds N] [TASK …]
+    python benchmarks/reward_kinds.py --planted [--seeds N]
+
+A task's human reward is trained as it is written (`code`), with its terms as factors and its total
+as the guess (`latent`), and beside the task's own fitness (`blend`), from the same seeds and for
+the task's env steps; the best checkpoint's policy is scored over fresh episodes without noise. With
+`--planted` the hopper runs with three rewards that are wrong on purpose: of the wrong sign, for
+standing still, and one that makes every step cost; as they are written, added to the fitness at the
+same size with a fixed weight (the plain sum), and blended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from typing import Any
+
+from _common import Subject, start, subject
+from _results import write_result
+
+from eureka_agent.rewards import RewardKind
+from eureka_agent.training import blend
+from eureka_agent.training.policy import Policy
+from eureka_agent.training.reward import RewardFunction
+from eureka_agent.training.trainer import MemberFinished, Trainer
+
+TASKS = (
+    "hopper/back_flip",
+    "metaworld/door_unlock",
+    "craft/hunt_cow",
+    "craft/collect_iron",
+    "doorkey/reach_goal_far",
+    "ball_balance/roll_to",
+    "hopper/run",
+)
+KINDS: tuple[RewardKind, ...] = ("code", "latent", "blend")
+FIRST_SEED = 100
+_HEAD = "def compute_reward(torso_velocity_w, actions):\n    speed = torso_velocity_w[:, 0]\n    "
+PLANTED = {
+    "nothing": f"{_HEAD}total = 0.0 * speed\n    return total, {{'speed': speed}}\n",
+    "wrong sign": f"{_HEAD}total = -speed\n    return total, {{'speed': speed}}\n",
+    "standing still": (
+        f"{_HEAD}total = torch.exp(-(speed / 0.3).square())\n    return total, {{'speed': speed}}\n"
+    ),
+    "every step costs": (
+        f"{_HEAD}total = -1.0 - actions.square().sum(-1)\n    return total, {{'speed': speed}}\n"
+    ),
+}
+"""Rewards for a hopper that is to run, wrong but for the first, beside which the fitness is paid
+alone."""
+
+
+def trained(chosen: Subject, kind: RewardKind, seeds: int, source: str = "") -> dict[str, Any]:
+    """Fitness by seed of a reward of this kind; `source`: in place of the human reward."""
+    settings = chosen.settings()
+    trainer = Trainer(chosen.make, chosen.task, settings, seeds)
+    variables = chosen.loaded.environment_class.all_variables()
+    for seed in range(seeds):
+        own = RewardFunction.from_source(source, variables) if source else chosen.reward()
+        trainer.submit(str(seed), own, FIRST_SEED + seed, kind=kind)
+    scores, learned, began = dict[int, float](), dict[int, Any](), time.process_time()
+    while trainer.busy:
+        for event in trainer.iterate():
+            if isinstance(event, MemberFinished):
+                found = event.policy, settings.activation, trainer.policy_metadata
+                scores[int(event.job)] = chosen.score(Policy(*found))
+                told = event.outcome.learned
+                learned[int(event.job)] = None if told is None else told.model_dump()
+    values = [scores[seed] for seed in range(seeds)]
+    return {
+        "fitness": values,
+        "mean": statistics.mean(values),
+        "std": statistics.stdev(values) if seeds > 1 else 0.0,
+        "learned": [learned[seed] for seed in range(seeds)],
+        "cpu_s": time.process_time() - began,
+    }
+
+
+def show(name: str, kind: str, line: dict[str, Any]) -> None:
+    values = ", ".join(f"{value:.3g}" for value in line["fitness"])
+    text = f"{name:26} {kind:8} {line['mean']:8.3g} ± {line['std']:<8.3g}"
+    print(f"{text} {line['cpu_s']:6.0f} s   {values}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tasks", nargs="*", default=TASKS, metavar="TASK")
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--planted", action="store_true")
+    arguments = parser.parse_args()
+    start()
+    found: dict[str, dict[str, Any]] = {}
+    if arguments.planted:
+        hopper, rate = subject("hopper/run"), blend.RATE
+        for name, source in PLANTED.items():
+            found[name] = {}
+            for kind in ("blend",) if name == "nothing" else ("code", "sum", "blend"):
+                blend.RATE = 0.0 if kind == "sum" else rate
+                of = "code" if kind == "code" else "blend"
+                found[name][kind] = trained(hopper, of, arguments.seeds, source)  # type: ignore[arg-type]
+                show(name, kind, found[name][kind])
+        write_result("reward_kinds_planted", {"task": "hopper/run", "rewards": found})
+        return
+    for task in arguments.tasks:
+        found[task] = {}
+        for each in KINDS:
+            found[task][each] = trained(subject(task), each, arguments.seeds)
+            show(task, each, found[task][each])
+        write_result("reward_kinds", {"tasks": found})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+"""Blended rewards: the task's own fitness, and as much of the designer's reward as helps it.
+
+A step is paid its part of the fitness, and the designer's total times a weight of the step's
+region. A weight rises where what it pays for pulls the policy the way the fitness does, and falls
+where it pulls the other way (behaviour alignment, BARFI: Gupta et al., arXiv:2310.19007). Of the
+implicit gradient only the sign of this is taken: the cosine between two policy gradients, that of
+the fitness and that of the region's part of the total, of a policy linear in the observation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from eureka_agent.records import LearnedBlend
+from eureka_agent.training.learned import CLAMP, LEAST_DEVIATION, Lived
+
+REGIONS = 8
+"""Regions of the factors, around steps of the first iteration."""
+RATE = 0.1
+"""Change of a weight in an iteration for two gradients of one direction."""
+_MEMORY = 0.9
+"""Share of the gradients before that is kept in each iteration."""
+_KEPT = ("mean", "deviation", "centres", "weights", "sizes")
+
+
+class BlendedReward:
+    """What one training pays, weighed by its own gradients."""
+
+    def __init__(self, seed: int, discount: float) -> None:
+        """`seed`: of the regions."""
+        self._seed, self._discount = seed, discount
+        self._state: dict[str, Tensor] = {}
+        self._shares = torch.ones(1)
+
+    def state(self) -> dict[str, Tensor]:
+        """All that it has learned; not copied."""
+        return self._state
+
+    def load(self, state: Mapping[str, Tensor], device: torch.device) -> None:
+        """Go on from the `state` of another one of the same training."""
+        self._state = {name: value.to(device, copy=True) for name, value in state.items()}
+
+    def pay(self, lived: Lived) -> Tensor:
+        """Rewards of an iteration, (steps, num_envs); the weights are those before it."""
+        if not self._state:
+            self._begin(lived)
+        state = self._state
+        squares = torch.stack([lived.gained.square().mean(), lived.total.square().mean()])
+        state["squares"] += squares.double()
+        state["iterations"] += 1.0
+        sizes = (state["squares"] / state["iterations"]).sqrt().float()
+        state["sizes"].copy_(torch.where(sizes > 0.0, sizes, 1.0))
+        gained, total = lived.gained / state["sizes"][0], lived.total / state["sizes"][1]
+        regions = self._regions(self._factors(lived))
+        self._shares = state["weights"][regions]
+        paid = gained + self._shares * total
+        parts = torch.nn.functional.one_hot(regions, len(state["weights"])) * total.unsqueeze(-1)
+        self._learn(torch.cat([gained.unsqueeze(-1), parts], dim=-1), lived)
+        return paid
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Copies of what the pay follows from, float32 by name, for a policy's file."""
+        return {name: self._state[name].to("cpu", copy=True) for name in _KEPT}
+
+    def learned(self) -> LearnedBlend:
+        """What it has learned, for people and designers."""
+        return LearnedBlend(
+            weight=float(self._shares.mean()), regions=tuple(self._state["weights"].tolist())
+        )
+
+    def _begin(self, lived: Lived) -> None:
+        """Empty state. Regions are those nearest to steps drawn from the first iteration."""
+        rows = self._factors(lived).flatten(0, 1)
+        generator = torch.Generator().manual_seed(self._seed)
+        drawn = torch.randperm(len(rows), generator=generator)[:REGIONS].to(rows.device)
+        device = rows.device
+        self._state = {
+            "mean": rows.mean(dim=0),
+            "deviation": rows.std(dim=0, correction=0).clamp(min=LEAST_DEVIATION),
+            "centres": torch.zeros(len(drawn), rows.shape[1], device=device),
+            "weights": torch.ones(len(drawn), device=device),
+            "squares": torch.zeros(2, dtype=torch.float64, device=device),
+            "iterations": torch.zeros((), dtype=torch.float64, device=device),
+            "sizes": torch.ones(2, device=device),
+            "gradients": torch.zeros(0, device=device),
+        }
+        self._state["centres"].copy_(self._scaled(rows[drawn]))
+
+    @staticmethod
+    def _factors(lived: Lived) -> Tensor:
+        return torch.stack([lived.total, *lived.components.values()], dim=-1)
+
+    def _scaled(self, factors: Tensor) -> Tensor:
+        scaled = (factors - self._state["mean"]) / self._state["deviation"]
+        return scaled.clamp(-CLAMP, CLAMP)
+
+    def _regions(self, factors: Tensor) -> Tensor:
+        """Number of the nearest centre, (steps, num_envs), int64."""
+        apart = self._scaled(factors).unsqueeze(-2) - self._state["centres"]
+        return apart.square().sum(dim=-1).argmin(dim=-1)
+
+    def _learn(self, parts: Tensor, lived: Lived) -> None:
+        """Move the weights. `parts`: (steps, num_envs, 1 + regions), the fitness first."""
+        ahead, returns = torch.zeros_like(parts[0]), torch.empty_like(parts)
+        for step in reversed(range(len(parts))):
+            ahead = parts[step] + self._discount * ahead * ~lived.ended[step].unsqueeze(-1)
+            returns[step] = ahead
+        advantages = (returns - returns.mean(dim=1, keepdim=True)).flatten(0, 1)
+        weighted = advantages.T.unsqueeze(1) * lived.scores.T  # (1 + regions, outputs, rows)
+        gradients = (weighted.flatten(0, 1) @ lived.observations).view(len(weighted), -1)
+        state = self._state
+        known = state["gradients"]
+        if not len(known):
+            known = torch.zeros_like(gradients)
+        state["gradients"] = known = _MEMORY * known + (1.0 - _MEMORY) * gradients
+        wanted, pulled = known[0], known[1:]
+        whole = pulled.sum(dim=0, keepdim=True)
+        lengths = torch.cat([pulled, whole]).norm(dim=1) * wanted.norm()
+        cosines = (torch.cat([pulled, whole]) @ wanted) / lengths.clamp(min=1e-12)
+        weights = state["weights"] + RATE * (cosines[:-1] + cosines[-1])
+        state["weights"].copy_(weights.clamp(0.0, 1.0))
