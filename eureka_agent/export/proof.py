@@ -77,6 +77,12 @@ def rewards_to_prove(run: Run, attempt: str | None) -> dict[str, RewardSpecifica
         what = "no trained attempt" if attempt is None else f"no attempt {attempt!r}"
         hint = f"`{show_command(run.folder)}` lists what was trained"
         raise RunFolderError(f"the run {run.name!r} has {what}", hint)
+    if (kind := chosen.proposal.reward.kind) != "code":
+        raise RunFolderError(
+            f"attempt {chosen.id} of {run.name!r} was trained with --rewards {kind}: what it was"
+            " paid was learned by this program's trainer, and another one cannot",
+            "prove a run whose rewards are paid as they are written",
+        )
     return {chosen.id: chosen.proposal.reward, **run.description.baselines}
 
 
