@@ -24,7 +24,13 @@ from _searches import search
 from eureka_agent.archive.run_folder import Run, find_run, open_run
 from eureka_agent.search.summary import run_report
 
-TASKS = ("ball_balance/roll_to", "craft/keep_off_lava", "metaworld/door_unlock")
+TASKS = (
+    "ball_balance/roll_to",
+    "craft/keep_off_lava",
+    "metaworld/door_unlock",
+    "hopper/back_flip",
+    "quadcopter/approach",
+)
 ARMS: dict[str, dict[str, Any]] = {
     "one generation": {"iterations": 1, "samples": 12, "designer_tools": "off"},
     "two": {"iterations": 2, "samples": 6, "designer_tools": "off", "schedule": "steady"},
