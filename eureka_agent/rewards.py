@@ -20,6 +20,14 @@ RewardKind = Literal["code", "latent", "blend"]
 components as factors (`training/latent.py`); or each step's part of the fitness, and as much of the
 total as helps it (`training/blend.py`)."""
 
+KIND_WORDS: dict[str, str] = {
+    "latent": "what a step is paid is learned from the fitness of whole episodes, with the terms of"
+    " the reward as factors",
+    "blend": "a step is paid its part of the fitness, and as much of the reward as pulls the policy"
+    " the same way",
+}
+"""Words for the kinds that are more than code."""
+
 
 class CodeReward(Record):
     """A reward in Python."""

@@ -44,6 +44,7 @@ from eureka_agent.report.search_sections import (
     reproduction_blocks,
 )
 from eureka_agent.report.verdict import verdict
+from eureka_agent.rewards import KIND_WORDS
 from eureka_agent.text import one_line
 
 LARGEST_CLIP = 8 << 20
@@ -246,6 +247,8 @@ def _making(report: RunReport, best: Attempt) -> str:
         measure, before = attempt_words.measure_of([parent]), attempt_words.merit_words(parent)
         change = difference(parent.proposal.reward.source, best.proposal.reward.source)
         sentence += f" Compared with {parent.id}, which had {measure} {before}: {change}."
+    if (kind := best.proposal.reward.kind) in KIND_WORDS:
+        sentence += f" Its reward is of the kind {kind}: {KIND_WORDS[kind]}."
     return sentence
 
 

@@ -19,6 +19,7 @@ from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer, RunSta
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
 from eureka_agent.records import CommandFacts, RunStatus
 from eureka_agent.report.ledger import Ledger
+from eureka_agent.rewards import KIND_WORDS
 from eureka_agent.search.advisers import designer_name, notes_on
 from eureka_agent.search.assembly import run_assembled
 from eureka_agent.search.budget import time_limit
@@ -182,6 +183,8 @@ def _opening_notices(
     opening.append(Notice(text=ready.hardware.sentence(workers)))
     if not resumed and run.settings.trains_baselines:
         opening += _unfit_baselines(run)
+    if (kind := run.settings.rewards) in KIND_WORDS:
+        opening.append(Notice(text=f"rewards are of the kind {kind}: {KIND_WORDS[kind]}"))
     if run.description.command is not None:
         opening.append(_walls_of_command(run.description.command, ready.wall.name))
     if ready.given is None and run.settings.iterations:
