@@ -574,8 +574,8 @@ class LearnedReward(Record):
     guess: FiniteFloat
     """Slope of what a step is paid over the designer's total; the other slopes come on top."""
     slopes: ComponentNumbers
-    """Slopes over the factors. All are at the factors' means of the first iteration, in deviations
-    of an episode's fitness for one deviation of the factor in every step of the longest episode."""
+    """Slopes over the factors. All are at factors of 0, in deviations of an episode's fitness for a
+    factor that has its size of the first iteration in every step of the longest episode."""
 
 
 class LearnedBlend(Record):

@@ -370,7 +370,7 @@ def learned_reward(evidence: Evidence) -> list[DiagnosisFinding]:
     message = (
         f"What was paid was learned from {learned.episodes} episodes. Its sums explain"
         f" {learned.explained:.0%} of the variance of their fitness. Slopes, in deviations of the"
-        f" fitness for a term that is one deviation higher throughout: {slopes}; the total itself"
+        f" fitness for a term that has its first size throughout: {slopes}; the total itself"
         f" {learned.guess:+.2g}."
     )
     advice = (

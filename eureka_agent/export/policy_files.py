@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from eureka_agent import syntax
 from eureka_agent.errors import RunFolderError
-from eureka_agent.training.learned import CLAMP, PREFIX
+from eureka_agent.training.learned import PREFIX
 from eureka_agent.training.policy import load_policy
 
 ONNX_PACKAGES = ("onnx", "onnxscript")
@@ -75,12 +75,11 @@ def statistics(path: Path) -> tuple[list[float], list[float]]:
 def learned_numbers(path: Path) -> dict[str, object]:
     """Numbers that a learned reward follows from, as nested lists by name."""
     tensors = load_file(path)
-    found = {
+    return {
         name.removeprefix(PREFIX): tensor.tolist()
         for name, tensor in tensors.items()
         if name.startswith(PREFIX)
     }
-    return {**found, "clamp": CLAMP}
 
 
 def torchscript(path: Path, description: str = "") -> bytes:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from eureka_agent.records import LearnedBlend
-from eureka_agent.training.learned import CLAMP, LEAST_DEVIATION, Lived
+from eureka_agent.training.learned import Lived, sizes_of
 
 REGIONS = 8
 """Regions of the factors, around steps of the first iteration."""
@@ -23,7 +23,7 @@ RATE = 0.1
 """Change of a weight in an iteration for two gradients of one direction."""
 _MEMORY = 0.9
 """Share of the gradients before that is kept in each iteration."""
-_KEPT = ("mean", "deviation", "centres", "weights", "sizes")
+_KEPT = ("scales", "centres", "weights", "sizes")
 
 
 class BlendedReward:
@@ -78,8 +78,7 @@ class BlendedReward:
         drawn = torch.randperm(len(rows), generator=generator)[:REGIONS].to(rows.device)
         device = rows.device
         self._state = {
-            "mean": rows.mean(dim=0),
-            "deviation": rows.std(dim=0, correction=0).clamp(min=LEAST_DEVIATION),
+            "scales": sizes_of(rows - rows.mean(dim=0)),
             "centres": torch.zeros(len(drawn), rows.shape[1], device=device),
             "weights": torch.ones(len(drawn), device=device),
             "squares": torch.zeros(2, dtype=torch.float64, device=device),
@@ -87,19 +86,15 @@ class BlendedReward:
             "sizes": torch.ones(2, device=device),
             "gradients": torch.zeros(0, device=device),
         }
-        self._state["centres"].copy_(self._scaled(rows[drawn]))
+        self._state["centres"].copy_(rows[drawn] / self._state["scales"])
 
     @staticmethod
     def _factors(lived: Lived) -> Tensor:
         return torch.stack([lived.total, *lived.components.values()], dim=-1)
 
-    def _scaled(self, factors: Tensor) -> Tensor:
-        scaled = (factors - self._state["mean"]) / self._state["deviation"]
-        return scaled.clamp(-CLAMP, CLAMP)
-
     def _regions(self, factors: Tensor) -> Tensor:
         """Number of the nearest centre, (steps, num_envs), int64."""
-        apart = self._scaled(factors).unsqueeze(-2) - self._state["centres"]
+        apart = (factors / self._state["scales"]).unsqueeze(-2) - self._state["centres"]
         return apart.square().sum(dim=-1).argmin(dim=-1)
 
     def _learn(self, parts: Tensor, lived: Lived) -> None:

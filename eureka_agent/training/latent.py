@@ -17,14 +17,14 @@ import torch
 from torch import Tensor
 
 from eureka_agent.records import LearnedReward
-from eureka_agent.training.learned import CLAMP, LEAST_DEVIATION, Lived
+from eureka_agent.training.learned import Lived, sizes_of
 
 HIDDEN = 32
 """Units of the hidden layer."""
 RIDGE = 1.0
-"""Weight of the prior: so many episodes that are one deviation from the others in one feature."""
+"""Weight of the prior: so many episodes that are 1 in one feature throughout, and 0 in the rest."""
 GUESS = 1.0
-"""Prior weight of the designer's total, in deviations of the fitness for one of the total."""
+"""Prior weight of the designer's total, in deviations of the fitness for a total of its size."""
 _INTERCEPT, _GUESS = 0, 2
 """Places among the features: an episode's constant, a step's constant, the total, the factors, the
 hidden layer."""
@@ -89,7 +89,7 @@ class LatentReward:
 
     def tensors(self) -> dict[str, Tensor]:
         """Copies of what a step's reward follows from, float32 by name, for a policy's file."""
-        kept = ("mean", "deviation", "hidden", "bias", "weights")
+        kept = ("sizes", "hidden", "bias", "weights")
         return {name: self._state[name].float().to("cpu", copy=True) for name in kept}
 
     def learned(self) -> LearnedReward:
@@ -114,15 +114,13 @@ class LatentReward:
         )
 
     def _begin(self, factors: Tensor) -> None:
-        """Empty state. The factors' means and deviations are those of the first iteration."""
+        """Empty state. The factors' sizes are those of the first iteration."""
         count, device = factors.shape[-1], factors.device
         generator = torch.Generator().manual_seed(self._seed)
         numbers = 2 + count + HIDDEN
         double = partial(torch.zeros, dtype=torch.float64, device=device)
-        rows = factors.flatten(0, 1)
         self._state = {
-            "mean": rows.mean(dim=0),
-            "deviation": rows.std(dim=0, correction=0).clamp(min=LEAST_DEVIATION),
+            "sizes": sizes_of(factors.flatten(0, 1)),
             "hidden": torch.randn(count, HIDDEN, generator=generator).to(device) / count**0.5,
             "bias": 0.5 * torch.randn(HIDDEN, generator=generator).to(device),
             "sums": torch.zeros(factors.shape[1], numbers - 1, device=device),
@@ -134,9 +132,10 @@ class LatentReward:
         self._state["weights"].copy_(self._prior())
 
     def _of(self, factors: Tensor) -> Tensor:
-        """Features of steps: a constant, factors in deviations, the hidden layer."""
+        """Features of steps: a constant, the factors, the hidden layer. Factors are neither centred
+        nor bounded: a guess must stay what it is, also for what no step of the beginning shows."""
         state = self._state
-        scaled = ((factors - state["mean"]) / state["deviation"]).clamp(-CLAMP, CLAMP)
+        scaled = factors / state["sizes"]
         hidden = (scaled @ state["hidden"] + state["bias"]).tanh()
         return torch.cat([torch.ones_like(scaled[..., :1]), scaled, hidden], dim=-1)
 

@@ -11,9 +11,6 @@ from torch import Tensor
 
 from eureka_agent.records import LearnedBlend, LearnedReward
 
-CLAMP = 10.0
-"""Bound of a factor, in deviations from its mean in the first iteration."""
-LEAST_DEVIATION = 1e-3
 PREFIX = "reward."
 """Begin of the names of its tensors in the file of a policy."""
 
@@ -36,6 +33,12 @@ class Lived:
     scores: Tensor
     """Gradients of each action's log-probability by the network's outputs. Shape: (steps *
     num_envs, num_outputs)."""
+
+
+def sizes_of(rows: Tensor) -> Tensor:
+    """Root mean square of each column, 1 where all are 0. Shapes: (rows, columns), (columns,)."""
+    sizes = rows.double().square().mean(dim=0).sqrt().to(rows)
+    return torch.where(sizes > 0.0, sizes, 1.0)
 
 
 class LearnedPay(Protocol):

@@ -33,15 +33,16 @@ print(compute_reward(**given)[0].tolist())
 """
 
 
-def latent_pay(total: Tensor, given: Tensor, scaled: Tensor, learned: dict[str, Tensor]) -> Tensor:
+def latent_pay(total: Tensor, given: Tensor, learned: dict[str, Tensor]) -> Tensor:
+    scaled = given / learned["sizes"]
     hidden = torch.tanh(scaled @ learned["hidden"] + learned["bias"])
     weights, factors = learned["weights"], given.shape[1]
     return weights[1] + scaled @ weights[2 : 2 + factors] + hidden @ weights[2 + factors :]
 
 
-def blend_pay(total: Tensor, given: Tensor, scaled: Tensor, learned: dict[str, Tensor]) -> Tensor:
+def blend_pay(total: Tensor, given: Tensor, learned: dict[str, Tensor]) -> Tensor:
     paid = []
-    for row, value in zip(scaled, total, strict=True):
+    for row, value in zip(given / learned["scales"], total, strict=True):
         nearest = min(range(8), key=lambda place: float((row - learned["centres"][place]).norm()))
         paid.append(learned["weights"][nearest] * value / learned["sizes"][1])
     return torch.stack(paid)
@@ -103,8 +104,7 @@ def test_a_killed_one_ends_as_an_unbroken_one_and_is_exported_with_what_it_learn
         if name.startswith("reward.")
     }
     given = torch.stack([total, *terms.values()], dim=1)
-    scaled = ((given - learned["mean"]) / learned["deviation"]).clamp(-10.0, 10.0)
-    expected = pay(total, given, scaled, learned)
+    expected = pay(total, given, learned)
     assert torch.tensor(ast.literal_eval(output)).allclose(expected, atol=1e-5)
 
 

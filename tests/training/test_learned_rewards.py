@@ -67,7 +67,7 @@ def test_it_finds_the_credit_of_steps_from_sums_over_episodes() -> None:
     assert correlation(paid, credit(factors)) > 0.99
     learned = latent.learned()
     assert learned.explained > 0.98
-    # deviations 1, 20 and 0.1: the credit of one deviation is 0.5, −2 and 0
+    # sizes 1, 20 and 0.1: the credit of one size is 0.5, −2 and 0
     a, b, c = learned.slopes.values()
     assert a / b == pytest.approx(0.5 / -2.0, abs=0.05)
     assert abs(c + learned.guess) < 0.05 * abs(b)
@@ -145,7 +145,7 @@ def test_neighbours_and_a_pause_change_no_bit_of_it(
     alone.submit("it", point_reward(FACTORS), 7, kind=kind)
     reference = train(alone, "it")
     assert reference.outcome.learned is not None
-    assert {"reward.weights", "reward.deviation"} <= reference.policy.keys()
+    assert {"reward.weights"} <= reference.policy.keys()
 
     crowd = make_trainer(3, **budget)
     crowd.submit("code", point_reward(), 1)
