@@ -21,7 +21,7 @@ from eureka_agent.training.learned import Lived, sizes_of
 
 HIDDEN = 32
 """Units of the hidden layer."""
-RIDGE = 1.0
+RIDGE = 10.0
 """Weight of the prior: so many episodes that are 1 in one feature throughout, and 0 in the rest."""
 GUESS = 1.0
 """Prior weight of the designer's total, in deviations of the fitness for a total of its size."""
