@@ -63,7 +63,7 @@ def test_it_finds_the_credit_of_steps_from_sums_over_episodes() -> None:
     def credit(factors: Tensor) -> Tensor:
         return 0.5 * factors[..., 0] - 0.1 * factors[..., 1]
 
-    latent, factors, paid = lived(100, credit, lambda factors: factors[..., 2])
+    latent, factors, paid = lived(800, credit, lambda factors: factors[..., 2])
     assert correlation(paid, credit(factors)) > 0.98
     learned = latent.learned()
     assert learned.explained > 0.95
@@ -71,7 +71,7 @@ def test_it_finds_the_credit_of_steps_from_sums_over_episodes() -> None:
     a, b, c = learned.slopes.values()
     assert a / b == pytest.approx(0.5 / -2.0, abs=0.05)
     assert abs(c + learned.guess) < 0.05 * abs(b)
-    assert learned.episodes == pytest.approx(101 * STEPS * ROWS * 0.04, rel=0.1)
+    assert learned.episodes == pytest.approx(801 * STEPS * ROWS * 0.04, rel=0.1)
 
 
 def test_it_finds_credit_that_is_not_linear_in_the_factors() -> None:
