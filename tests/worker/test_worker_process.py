@@ -12,6 +12,7 @@ from safetensors.torch import load
 
 from eureka_agent.boundary.bounds import FileHeader
 from eureka_agent.boundary.commands import (
+    Cancel,
     Command,
     DryRun,
     Evaluate,
@@ -124,6 +125,22 @@ def test_a_worker_that_loaded_a_reward_scores_nothing(worker: RawWorker) -> None
     assert isinstance(answer, Fault)
     assert "has loaded a reward" in answer.message
     assert "prepared" not in worker.log.read_text()  # what a reward prints in training goes nowhere
+
+
+def test_a_cancelled_training_makes_room_for_the_next(worker: RawWorker) -> None:
+    settings = SETTINGS.model_copy(update={"env_steps": 200 * 128})
+    assert worker.ask(Prepare(settings=settings, slots=1, snapshot_s=60.0)) == Prepared()
+    reward = given_reward("def compute_reward(pole_upright):\n    return pole_upright, {}\n")
+    for command in (
+        Train(job="first", reward=reward, seed=0),
+        Train(job="second", reward=reward, seed=0),
+        Cancel(job="first"),
+    ):
+        worker.write(command.model_dump_json().encode() + b"\n")
+    while not isinstance(event := worker.read(), Trained):
+        if isinstance(event, FileHeader):
+            worker.read_file(event.size)
+    assert event.job == "second"
 
 
 def test_it_ends_when_the_driver_closes_its_end(worker: RawWorker) -> None:
