@@ -85,7 +85,9 @@ class LatentReward:
             ridge[_INTERCEPT] = 1e-6
             matrix = state["products"] + torch.diag(ridge)
             wanted = state["moments"] / deviation + ridge * prior
-            state["weights"].copy_(torch.linalg.solve(matrix, wanted))
+            weights, fault = torch.linalg.solve_ex(matrix, wanted)
+            if not fault and bool(weights.isfinite().all()):  # else rounding has eaten the prior
+                state["weights"].copy_(weights)
 
     def tensors(self) -> dict[str, Tensor]:
         """Copies of what a step's reward follows from, float32 by name, for a policy's file."""
@@ -104,7 +106,7 @@ class LatentReward:
             fit = 2.0 * weights @ state["moments"] / deviation
             fit -= weights @ state["products"] @ weights
             mean = state["fitness"][1] / deviation
-            explained = float((fit - mean.square() / episodes) / episodes)
+            explained = max(0.0, float((fit - mean.square() / episodes) / episodes))
         guess, *rest = slopes.tolist()
         return LearnedReward(
             episodes=round(episodes),

@@ -13,6 +13,7 @@ from eureka_agent.records import LearnedBlend, LearnedReward
 
 PREFIX = "reward."
 """Begin of the names of its tensors in the file of a policy."""
+_LEAST_SIZE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,10 @@ class Lived:
 
 
 def sizes_of(rows: Tensor) -> Tensor:
-    """Root mean square of each column, 1 where all are 0. Shapes: (rows, columns), (columns,)."""
+    """Root mean square of each column, 1 where it is next to nothing. Shapes: (rows, columns),
+    (columns,)."""
     sizes = rows.double().square().mean(dim=0).sqrt().to(rows)
-    return torch.where(sizes > 0.0, sizes, 1.0)
+    return torch.where(sizes > _LEAST_SIZE, sizes, 1.0)
 
 
 class LearnedPay(Protocol):

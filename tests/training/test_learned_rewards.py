@@ -113,6 +113,27 @@ def test_constant_and_equal_factors_do_no_harm() -> None:
     assert all(map(np.isfinite, latent.learned().slopes.values()))
 
 
+def test_a_factor_that_is_huge_once_breaks_no_training_but_its_own(
+    make_trainer: Callable[..., Trainer], point_reward: Callable[..., RewardFunction]
+) -> None:
+    """Its squares are beyond what the fit can hold beside the other factors."""
+    far = FACTORS.replace(
+        "-actions.square().sum(-1)", "1e-9 * speed + 9e12 * (position.amax(-1) > 1.4)"
+    )
+    trainer = make_trainer(3, env_steps=40 * 128)
+    for kind in ("latent", "blend", "code"):
+        trainer.submit(kind, point_reward(far if kind != "code" else FACTORS), 7, kind=kind)  # type: ignore[arg-type]
+    ends = {}
+    while trainer.busy:
+        for event in trainer.iterate():
+            if isinstance(event, MemberFinished | MemberFailed):
+                ends[event.job] = event
+    assert isinstance(ends["code"], MemberFinished)
+    for kind in ("latent", "blend"):
+        end = ends[kind]
+        assert isinstance(end, MemberFinished) or end.code == "not-a-number"
+
+
 def train(trainer: Trainer, job: str) -> MemberFinished:
     while trainer.busy:
         for event in trainer.iterate():
