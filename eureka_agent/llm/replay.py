@@ -22,6 +22,8 @@ SETTINGS = (
 SEARCH_SETTINGS = ("env", "task", "sentence", "strategy", "iterations", "samples", "seed")
 """Settings that determine the requests: a replay must be given the same."""
 _MOST_BYTES = 256 << 20
+_TASK = "\n# Environment\n"
+"""Begin of a system message's part about the task."""
 
 
 @dataclass(frozen=True)
@@ -113,8 +115,8 @@ class ReplayModel:
         )
 
     def _of_same_place(self, request: interface.CompletionRequest) -> Message | None:
-        """The reply at the same turn for the same attempt, if its system message is the same, or
-        the recording has left requests out."""
+        """The reply at the same turn for the same attempt, or after its calls where none can be
+        made now, if the task is the same, or the recording has left requests out."""
         if self._flags or not request.attempt:
             return None
         system = interface.transcript(tuple(it for it in request.messages if it.role == "system"))
@@ -127,12 +129,15 @@ class ReplayModel:
         ]
         if turn >= len(found):
             return None
-        recorded = found[turn].request
-        if recorded and not recorded.startswith(system.rstrip()):
+        reply = found[turn]
+        if reply.calls and not request.tools:
+            reply = next((each for each in found[turn:] if not each.calls), reply)
+        _, mark, task = system.rstrip().partition(_TASK)
+        if reply.request and mark + (task or system.rstrip()) not in reply.request:
             return None
         whom = f"{request.role.value} of {request.attempt}"
         self._tell(f"the {whom} is told other numbers than in the recording, and answers as there")
-        return found[turn]
+        return reply
 
     async def close(self) -> None:
         """Do nothing: there are no connections."""

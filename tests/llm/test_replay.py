@@ -10,9 +10,14 @@ from scripted_models import DictionaryStore, ScriptedModel
 from eureka_agent.errors import RunFolderError
 from eureka_agent.llm.budget import Budget, ModelLimits
 from eureka_agent.llm.gateway import Gateway
-from eureka_agent.llm.interface import ChatMessage, CompletionRequest, LanguageModelError
+from eureka_agent.llm.interface import (
+    ChatMessage,
+    CompletionRequest,
+    LanguageModelError,
+    ToolSpec,
+)
 from eureka_agent.llm.replay import Recording, ReplayModel, read_recording, write_recording
-from eureka_agent.records import ToolCall
+from eureka_agent.records import Message, ToolCall
 
 MESSAGE = {
     "key": "a",
@@ -87,6 +92,29 @@ async def test_numbers_of_another_machine_get_the_reply_of_the_same_attempt(
     messages = (*later.messages, ChatMessage("assistant", "", calls=(call,)))
     with pytest.raises(LanguageModelError, match="no reply to what the designer"):
         await model.complete(replace(later, messages=messages))
+
+
+async def test_where_no_tool_may_be_called_now_the_answer_after_the_calls_is_played() -> None:
+    call = ToolCall(id="a", name="ask", arguments="{}")
+    about = "\n# Environment\n\na hopper that is to run\n"
+    record = {name: value for name, value in MESSAGE.items() if name != "key"}
+
+    def stored(**changes: object) -> Message:
+        told = {**record, "attempt": "2-03", "request": f"# system\nLook first.\n{about}\n# user"}
+        return Message.model_validate({**told, **changes})
+
+    recording = Recording(
+        "recorded", {"1": stored(calls=(call,)), "2": stored(reply="the reward")}, {}
+    )
+    model = ReplayModel("m", recording)
+    system = ChatMessage("system", f"Answer at once.\n{about}")
+    asked = CompletionRequest(messages=(system, ChatMessage("user", "Improve")), attempt="2-03")
+    assert (await model.complete(asked)).text == "the reward"
+    with_tools = replace(asked, tools=(ToolSpec("ask", "asks", {}),))
+    assert (await model.complete(with_tools)).calls == (call,)
+    other = ChatMessage("system", "Answer at once.\n\n# Environment\n\na hopper that is to jump\n")
+    with pytest.raises(LanguageModelError, match="no reply to what the designer"):
+        await model.complete(replace(asked, messages=(other,)))
 
 
 @pytest.mark.parametrize(
