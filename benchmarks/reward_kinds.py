@@ -1,4 +1,4 @@
-"""What kinds of rewards are worth: the human reward as code, learned and blended, eight seeds each.
+"""Worth of the kinds of rewards: the human reward as code, learned and blended, eight seeds each.
 
     python benchmarks/reward_kinds.py [--seeds N] [TASK …]
     python benchmarks/reward_kinds.py --planted [--seeds N]

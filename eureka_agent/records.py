@@ -565,7 +565,7 @@ class CheckpointRecord(Record):
 
 
 class LearnedReward(Record):
-    """What a latent reward has learned by the end of its training."""
+    """Knowledge of a latent reward at the end of its training."""
 
     episodes: Count
     """Episodes that it was fitted to."""
@@ -579,7 +579,7 @@ class LearnedReward(Record):
 
 
 class LearnedBlend(Record):
-    """What a blended reward has learned by the end of its training."""
+    """Knowledge of a blended reward at the end of its training."""
 
     weight: FiniteFloat
     """Mean weight of the designer's total in the last iteration, 0 to 1."""

@@ -16,7 +16,7 @@ ENVIRONMENT = "environment"
 
 
 RewardKind = Literal["code", "latent", "blend"]
-"""What a training pays: the total of the code; what fits the episodes' fitness best, with the
+"""Pay of a training: the total of the code; what fits the episodes' fitness best, with the
 components as factors (`training/latent.py`); or each step's part of the fitness, and as much of the
 total as helps it (`training/blend.py`)."""
 

@@ -235,7 +235,7 @@ class SearchSettings(TrainingSettings):
     """Strategy that chooses parents and operators; auto: best-of-n where the offline designer's
     drafts are compared, until a person says something, and else greedy."""
     rewards: RewardKind = Field("code", json_schema_extra=WITHIN)
-    """What trainings pay. Code: the rewards as they are written; latent: what their terms have told
+    """Pay of trainings. Code: the rewards as they are written; latent: what their terms have told
     of the fitness of whole episodes, which a network learns meanwhile (LaRe); blend: the fitness
     itself, step by step, and as much of the rewards as pulls the same way (BARFI)."""
     fitness: Literal["task", "written", "chosen", "judged"] = Field(

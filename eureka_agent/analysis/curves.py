@@ -54,7 +54,7 @@ class Evidence:
     visited: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Lowest and highest value of each number that the fitness reads, over recorded episodes."""
     learned: LearnedReward | LearnedBlend | None = None
-    """What its reward has learned, if it does."""
+    """Knowledge of its reward, if that learns."""
 
     def good_ends(self) -> tuple[str, ...]:
         """Ends of an episode that are no failure: time-out and successes."""

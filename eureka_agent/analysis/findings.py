@@ -352,7 +352,7 @@ def exploration_lost(evidence: Evidence) -> list[DiagnosisFinding]:
 
 
 def learned_reward(evidence: Evidence) -> list[DiagnosisFinding]:
-    """What a learned reward pays for, and how much of the fitness it explains."""
+    """Terms that a learned reward pays for, and how much of the fitness it explains."""
     learned = evidence.learned
     if learned is None:
         return []

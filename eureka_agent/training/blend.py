@@ -3,19 +3,17 @@
 A step is paid its part of the fitness, and the designer's total times a weight of the step's
 region. A weight rises where what it pays for pulls the policy the way the fitness does, and falls
 where it pulls the other way (behaviour alignment, BARFI: Gupta et al., arXiv:2310.19007). Of the
-implicit gradient only the sign of this is taken: the cosine between two policy gradients, that of
-the fitness and that of the region's part of the total, of a policy linear in the observation.
+implicit gradient only the direction is taken: the cosine between two policy gradients, that of the
+fitness and that of the region's part of the total, of a policy linear in the observation.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from eureka_agent.records import LearnedBlend
-from eureka_agent.training.learned import Lived, sizes_of
+from eureka_agent.training.learned import LearnedPay, Lived, sizes_of
 
 REGIONS = 8
 """Regions of the factors, around steps of the first iteration."""
@@ -23,28 +21,20 @@ RATE = 0.1
 """Change of a weight in an iteration for two gradients of one direction."""
 _MEMORY = 0.9
 """Share of the gradients before that is kept in each iteration."""
-_KEPT = ("scales", "centres", "weights", "sizes")
 
 
-class BlendedReward:
-    """What one training pays, weighed by its own gradients."""
+class BlendedReward(LearnedPay):
+    """Pay that is weighed by a training's own gradients."""
+
+    kept = ("scales", "centres", "weights", "sizes")
 
     def __init__(self, seed: int, discount: float) -> None:
         """`seed`: of the regions."""
+        super().__init__()
         self._seed, self._discount = seed, discount
-        self._state: dict[str, Tensor] = {}
         self._shares = torch.ones(1)
 
-    def state(self) -> dict[str, Tensor]:
-        """All that it has learned; not copied."""
-        return self._state
-
-    def load(self, state: Mapping[str, Tensor], device: torch.device) -> None:
-        """Go on from the `state` of another one of the same training."""
-        self._state = {name: value.to(device, copy=True) for name, value in state.items()}
-
     def pay(self, lived: Lived) -> Tensor:
-        """Rewards of an iteration, (steps, num_envs); the weights are those before it."""
         if not self._state:
             self._begin(lived)
         state = self._state
@@ -54,43 +44,34 @@ class BlendedReward:
         sizes = (state["squares"] / state["iterations"]).sqrt().float()
         state["sizes"].copy_(torch.where(sizes > 0.0, sizes, 1.0))
         gained, total = lived.gained / state["sizes"][0], lived.total / state["sizes"][1]
-        regions = self._regions(self._factors(lived))
+        regions = self._regions(lived.factors)
         self._shares = state["weights"][regions]
         paid = gained + self._shares * total
         parts = torch.nn.functional.one_hot(regions, len(state["weights"])) * total.unsqueeze(-1)
         self._learn(torch.cat([gained.unsqueeze(-1), parts], dim=-1), lived)
         return paid
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Copies of what the pay follows from, float32 by name, for a policy's file."""
-        return {name: self._state[name].to("cpu", copy=True) for name in _KEPT}
-
     def learned(self) -> LearnedBlend:
-        """What it has learned, for people and designers."""
         return LearnedBlend(
             weight=float(self._shares.mean()), regions=tuple(self._state["weights"].tolist())
         )
 
     def _begin(self, lived: Lived) -> None:
         """Empty state. Regions are those nearest to steps drawn from the first iteration."""
-        rows = self._factors(lived).flatten(0, 1)
+        rows = lived.factors.flatten(0, 1)
         generator = torch.Generator().manual_seed(self._seed)
         drawn = torch.randperm(len(rows), generator=generator)[:REGIONS].to(rows.device)
-        device = rows.device
+        device, scales = rows.device, sizes_of(rows - rows.mean(dim=0))
+        numbers = lived.scores.shape[1] * lived.observations.shape[1]
         self._state = {
-            "scales": sizes_of(rows - rows.mean(dim=0)),
-            "centres": torch.zeros(len(drawn), rows.shape[1], device=device),
+            "scales": scales,
+            "centres": rows[drawn] / scales,
             "weights": torch.ones(len(drawn), device=device),
             "squares": torch.zeros(2, dtype=torch.float64, device=device),
             "iterations": torch.zeros((), dtype=torch.float64, device=device),
             "sizes": torch.ones(2, device=device),
-            "gradients": torch.zeros(0, device=device),
+            "gradients": torch.zeros(1 + len(drawn), numbers, device=device),
         }
-        self._state["centres"].copy_(rows[drawn] / self._state["scales"])
-
-    @staticmethod
-    def _factors(lived: Lived) -> Tensor:
-        return torch.stack([lived.total, *lived.components.values()], dim=-1)
 
     def _regions(self, factors: Tensor) -> Tensor:
         """Number of the nearest centre, (steps, num_envs), int64."""
@@ -107,13 +88,10 @@ class BlendedReward:
         weighted = advantages.T.unsqueeze(1) * lived.scores.T  # (1 + regions, outputs, rows)
         gradients = (weighted.flatten(0, 1) @ lived.observations).view(len(weighted), -1)
         state = self._state
-        known = state["gradients"]
-        if not len(known):
-            known = torch.zeros_like(gradients)
-        state["gradients"] = known = _MEMORY * known + (1.0 - _MEMORY) * gradients
-        wanted, pulled = known[0], known[1:]
-        whole = pulled.sum(dim=0, keepdim=True)
-        lengths = torch.cat([pulled, whole]).norm(dim=1) * wanted.norm()
-        cosines = (torch.cat([pulled, whole]) @ wanted) / lengths.clamp(min=1e-12)
+        state["gradients"] = _MEMORY * state["gradients"] + (1.0 - _MEMORY) * gradients
+        wanted, pulled = state["gradients"][0], state["gradients"][1:]
+        pulled = torch.cat([pulled, pulled.sum(dim=0, keepdim=True)])  # the whole total last
+        lengths = pulled.norm(dim=1) * wanted.norm()
+        cosines = (pulled @ wanted) / lengths.clamp(min=1e-12)
         weights = state["weights"] + RATE * (cosines[:-1] + cosines[-1])
         state["weights"].copy_(weights.clamp(0.0, 1.0))

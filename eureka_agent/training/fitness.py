@@ -162,7 +162,7 @@ class EndedEpisodes:
     fitness: Tensor
     """Fitness of the episode up to each step. Shape: (members, steps, num_envs), as the next."""
     gained: Tensor
-    """What each step adds to it; for a mean, the step's own fitness."""
+    """Each step's addition to it; for a mean, the step's own fitness."""
 
 
 class RunningFitness:
@@ -225,13 +225,10 @@ class EpisodeTracker:
         members = len(fitness)
         running, full = self._running.select(members), self._full[:members]
         values, lengths = torch.empty_like(fitness), torch.empty_like(fitness)
-        gained, counted = torch.empty_like(fitness), torch.empty_like(ended)
-        means = running.reduction == "mean"
+        counted, first = torch.empty_like(ended), running.value.unsqueeze(1).clone()
         for step in range(fitness.shape[1]):
-            before = running.value.clone()
             running.add(fitness[:, step])
             values[:, step] = running.result()
-            gained[:, step] = fitness[:, step] if means else running.value - before
             lengths[:, step] = running.length
             torch.logical_and(ended[:, step], full, out=counted[:, step])
             full |= ended[:, step]
@@ -239,4 +236,6 @@ class EpisodeTracker:
         weights = counted.float()
         parts = (torch.ones_like(values), values, lengths)
         count, fitnesses, total = ((part * weights).flatten(1).sum(dim=1) for part in parts)
+        before = torch.cat([first, values[:, :-1] * ~ended[:, :-1]], dim=1)
+        gained = fitness if running.reduction == "mean" else values - before
         return EndedEpisodes(counted, count, fitnesses, total, values, gained)

@@ -10,14 +10,13 @@ are kept. Until episodes differ in fitness, the designer's guess is paid.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from eureka_agent.records import LearnedReward
-from eureka_agent.training.learned import Lived, sizes_of
+from eureka_agent.training.learned import LearnedPay, Lived, sizes_of
 
 HIDDEN = 32
 """Units of the hidden layer."""
@@ -30,27 +29,19 @@ _INTERCEPT, _GUESS = 0, 2
 hidden layer."""
 
 
-class LatentReward:
-    """What one training pays, fitted to its own episodes."""
+class LatentReward(LearnedPay):
+    """Pay that is fitted to a training's own episodes."""
+
+    kept = ("sizes", "hidden", "bias", "weights")
 
     def __init__(self, seed: int, longest: int) -> None:
         """`seed`: of the hidden layer; `longest`: steps of an episode at most."""
+        super().__init__()
         self._seed, self._longest = seed, longest
-        self._state: dict[str, Tensor] = {}
         self._names: tuple[str, ...] = ()
 
-    def state(self) -> dict[str, Tensor]:
-        """All that it has learned, and the sums of the episodes under way; not copied."""
-        return self._state
-
-    def load(self, state: Mapping[str, Tensor], device: torch.device) -> None:
-        """Go on from the `state` of another one of the same training."""
-        self._state = {name: value.to(device, copy=True) for name, value in state.items()}
-
     def pay(self, lived: Lived) -> Tensor:
-        """Rewards of an iteration, (steps, num_envs); the weights are those before it."""
-        self._names = tuple(lived.components)
-        factors = torch.stack([lived.total, *lived.components.values()], dim=-1)
+        self._names, factors = tuple(lived.components), lived.factors
         if not self._state:
             self._begin(factors)
         features = self._of(factors)
@@ -89,13 +80,7 @@ class LatentReward:
             if not fault and bool(weights.isfinite().all()):  # else rounding has eaten the prior
                 state["weights"].copy_(weights)
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Copies of what a step's reward follows from, float32 by name, for a policy's file."""
-        kept = ("sizes", "hidden", "bias", "weights")
-        return {name: self._state[name].float().to("cpu", copy=True) for name in kept}
-
     def learned(self) -> LearnedReward:
-        """What it has learned, for people and designers."""
         state = self._state
         weights = state["weights"]
         hidden = weights[-HIDDEN:] * (1.0 - state["bias"].double().tanh().square())

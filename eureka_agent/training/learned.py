@@ -1,10 +1,11 @@
-"""What trainings learn to pay: the kinds of rewards that are more than their code."""
+"""Pay that trainings learn: the kinds of rewards that are more than their code."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -21,7 +22,7 @@ class Lived:
     """One training's iteration. Shapes begin with (steps, num_envs), where nothing else is said."""
 
     total: Tensor
-    """What the reward's code would pay."""
+    """Total of the reward's code."""
     components: Mapping[str, Tensor]
     ended: Tensor
     """bool."""
@@ -35,6 +36,11 @@ class Lived:
     """Gradients of each action's log-probability by the network's outputs. Shape: (steps *
     num_envs, num_outputs)."""
 
+    @property
+    def factors(self) -> Tensor:
+        """Total and components. Shape: (steps, num_envs, 1 + components)."""
+        return torch.stack([self.total, *self.components.values()], dim=-1)
+
 
 def sizes_of(rows: Tensor) -> Tensor:
     """Root mean square of each column, 1 where it is next to nothing. Shapes: (rows, columns),
@@ -43,25 +49,33 @@ def sizes_of(rows: Tensor) -> Tensor:
     return torch.where(sizes > _LEAST_SIZE, sizes, 1.0)
 
 
-class LearnedPay(Protocol):
-    """What one training pays. It is determined by its seed and by what that training lived."""
+class LearnedPay(ABC):
+    """Pay of one training, determined by its seed and by what that training lived."""
 
+    kept: ClassVar[tuple[str, ...]]
+    """Names of the tensors that the pay of a step follows from."""
+
+    def __init__(self) -> None:
+        """Know nothing, until the first iteration or `load`."""
+        self._state: dict[str, Tensor] = {}
+
+    @abstractmethod
     def pay(self, lived: Lived) -> Tensor:
-        """Rewards of an iteration, (steps, num_envs). It learns from the iteration as well."""
-        ...
+        """Rewards of an iteration by what was known before it, (steps, num_envs); then learn from
+        it."""
+
+    @abstractmethod
+    def learned(self) -> LearnedReward | LearnedBlend:
+        """Its knowledge, for people and designers."""
 
     def state(self) -> Mapping[str, Tensor]:
         """All that goes into a saved state; not copied."""
-        ...
+        return self._state
 
     def load(self, state: Mapping[str, Tensor], device: torch.device) -> None:
         """Go on from the `state` of another one of the same training."""
-        ...
+        self._state = {name: value.to(device, copy=True) for name, value in state.items()}
 
     def tensors(self) -> dict[str, Tensor]:
         """Copies of what the pay follows from, float32 by name, for a policy's file."""
-        ...
-
-    def learned(self) -> LearnedReward | LearnedBlend:
-        """What it has learned, for people and designers."""
-        ...
+        return {name: self._state[name].float().to("cpu", copy=True) for name in self.kept}

@@ -164,7 +164,7 @@ class Job:
     curriculum: tuple[ParameterStage, ...] = ()
     """Distributions of the environment's parameters."""
     learned: LearnedPay | None = None
-    """What it is paid, where that is learned."""
+    """Its pay, where that is learned."""
 
 
 @dataclass

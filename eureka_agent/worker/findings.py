@@ -100,7 +100,7 @@ def sum_findings(total: Tensor, components: Mapping[str, Tensor]) -> list[Findin
 
 
 def factor_findings(factors: Mapping[str, Tensor]) -> list[Finding]:
-    """What keeps a learned reward from telling its factors apart: none, or two that are one."""
+    """Faults of a learned reward's factors: there are none, or two of them are one."""
     if not factors:
         return [finding("D316", "the dictionary of components is empty: they are the factors")]
     names, table = list(factors), torch.stack(list(factors.values())).double()
