@@ -5,6 +5,7 @@ All are code with a total and its components; the kind says what a training make
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, PlainSerializer
@@ -14,6 +15,19 @@ from eureka_agent.base_record import Record
 ENVIRONMENT = "environment"
 """Author of the baselines."""
 
+
+Design = Literal["reward", "observation", "both"]
+"""What is proposed: a reward, an observation beside the environment's own reward, or the two."""
+DESIGN_WORDS: dict[str, str] = {
+    "observation": "the policy's observation, beside the environment's own reward",
+    "both": "the reward together with the policy's observation",
+}
+"""Words for what is designed, where it is more or other than the reward."""
+OBSERVATION_FUNCTION = "design_observation"
+MOST_OBSERVATIONS = 64
+"""Most numbers of a designed observation."""
+
+_OBSERVATION = re.compile(rf"^def\s+{OBSERVATION_FUNCTION}\b", re.MULTILINE)
 
 RewardKind = Literal["code", "latent", "blend"]
 """Pay of a training: the total of the code; what fits the episodes' fitness best, with the
@@ -45,6 +59,11 @@ class CodeReward(Record):
     def with_source(self, source: str) -> CodeReward:
         """The same reward with another source."""
         return self.model_copy(update={"source": source})
+
+    @property
+    def designs_observation(self) -> bool:
+        """True where the source also defines the policy's observation."""
+        return _OBSERVATION.search(self.source) is not None
 
     def of_kind(self, kind: RewardKind) -> CodeReward:
         """The same code as a reward of this kind."""

@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from eureka_agent.amounts import EXAMPLES, whole_number
 from eureka_agent.errors import SettingsError, close_match
 from eureka_agent.invocation import FIRST_SEARCH, command
-from eureka_agent.rewards import RewardKind
+from eureka_agent.rewards import Design, RewardKind
 
 DAY_SECONDS = 86_400.0
 SNAPSHOT_SECONDS = 20.0
@@ -238,6 +238,9 @@ class SearchSettings(TrainingSettings):
     """Pay of trainings. Code: the rewards as they are written; latent: what their terms have told
     of the fitness of whole episodes, which a network learns meanwhile (LaRe); blend: the fitness
     itself, step by step, and as much of the rewards as pulls the same way (BARFI)."""
+    design: Design = Field("reward", json_schema_extra=WITHIN)
+    """What a model designs: the reward; the observation of the policy, beside the environment's own
+    reward; or both, of the same variables (LIMEN)."""
     fitness: Literal["task", "written", "chosen", "judged"] = Field(
         "task", json_schema_extra=WITHIN
     )

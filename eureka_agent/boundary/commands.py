@@ -93,6 +93,8 @@ class Prepare(Record):
     type: Literal["prepare"] = "prepare"
     settings: TrainingSettings
     slots: int
+    designs: bool = False
+    """Give policies room for observations that are designed."""
     snapshot_s: float
     """Seconds between two saved states of a training."""
     iteration_limit_s: float | None = None

@@ -13,7 +13,7 @@ from eureka_agent.critic.vocabulary import executed_nodes
 from eureka_agent.errors import did_you_mean
 from eureka_agent.records import Finding, TaskDescription
 from eureka_agent.reward_names import ALL_BUILTINS
-from eureka_agent.rewards import RewardSpecification
+from eureka_agent.rewards import OBSERVATION_FUNCTION, RewardSpecification
 from eureka_agent.task import PREVIOUS_PREFIX
 
 FUNCTION_NAME = "compute_reward"
@@ -22,20 +22,20 @@ FUNCTION_NAME = "compute_reward"
 def check_contract(
     tree: ast.Module, description: TaskDescription, trusted: bool = False
 ) -> list[Finding]:
-    """Findings on the reward contract. A `trusted` reward may read private variables."""
-    functions = reward_functions(tree)
-    if not functions:
+    """Findings on the contract of a reward, and of an observation beside it. A `trusted` reward may
+    read private variables."""
+    if not reward_functions(tree):
         return [_missing(tree)]
-    findings = [
-        finding(
-            "C302",
-            f"{FUNCTION_NAME!r} is defined again in line {again.lineno}",
-            again,
-            "keep one of them",
-        )
-        for again in functions[1:]
-    ]
-    findings += _check_arguments(functions[-1], description, trusted)
+    findings = []
+    for name in (FUNCTION_NAME, OBSERVATION_FUNCTION):
+        functions = reward_functions(tree, name)
+        findings += [
+            finding("C302", f"{name!r} is defined again in line {again.lineno}", again, "keep one")
+            for again in functions[1:]
+        ]
+        of_reward = name == FUNCTION_NAME
+        for function in functions[-1:]:
+            findings += _check_arguments(function, description, trusted and of_reward, of_reward)
     findings += _check_names(tree, description)
     return sorted(findings, key=lambda item: (item.line or 0, item.column or 0))
 
@@ -51,10 +51,10 @@ def contract_fault(reward: RewardSpecification, description: TaskDescription) ->
     return f"{wrong[0].message}; {wrong[0].hint}".rstrip("; ") if wrong else ""
 
 
-def reward_functions(tree: ast.Module) -> list[ast.FunctionDef]:
-    """All `compute_reward` at the top level. The last one counts."""
+def reward_functions(tree: ast.Module, name: str = FUNCTION_NAME) -> list[ast.FunctionDef]:
+    """All `compute_reward` at the top level, or functions of another name. The last one counts."""
     functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
-    return [node for node in functions if node.name == FUNCTION_NAME]
+    return [node for node in functions if node.name == name]
 
 
 def _missing(tree: ast.Module) -> Finding:
@@ -69,8 +69,9 @@ def _missing(tree: ast.Module) -> Finding:
 
 
 def _check_arguments(
-    function: ast.FunctionDef, description: TaskDescription, trusted: bool
+    function: ast.FunctionDef, description: TaskDescription, trusted: bool, previous: bool
 ) -> Iterator[Finding]:
+    """`trusted`: private variables may be read; `previous`: values one step before."""
     given = function.args
     for collecting in filter(None, (given.vararg, given.kwarg)):
         message = f"the argument {collecting.arg!r} collects several values"
@@ -86,7 +87,7 @@ def _check_arguments(
     defaults = _defaults(given)
     if all(argument.arg in constants or argument.arg in defaults for argument in arguments):
         hint = f"name the variables that it reads as arguments: {', '.join(public)}"
-        yield finding("C306", f"{FUNCTION_NAME} takes no variable as an argument", function, hint)
+        yield finding("C306", f"{function.name} takes no variable as an argument", function, hint)
     read = names_used(function)
     for argument in arguments:
         name, default = argument.arg, defaults.get(argument.arg)
@@ -95,10 +96,13 @@ def _check_arguments(
             hint = f"build the reward from the public variables: {', '.join(public)}"
             message = f"the variable {name!r} is private: it is part of the fitness"
             yield finding("C304", message, argument, hint)
+        elif variable is not None and name.startswith(PREVIOUS_PREFIX) and not previous:
+            message = f"{function.name} gets no {name!r}: it sees the current state alone"
+            yield finding("C308", message, argument, "read a velocity in its place")
         elif variable is None and name not in constants and default is None:
-            previous = PREVIOUS_PREFIX if name.startswith(PREVIOUS_PREFIX) else ""
-            names = [previous + each for each in public]
-            hint = did_you_mean(name, names if previous else [*names, *constants])
+            prefix = PREVIOUS_PREFIX if name.startswith(PREVIOUS_PREFIX) else ""
+            names = [prefix + each for each in public]
+            hint = did_you_mean(name, names if prefix else [*names, *constants])
             yield finding("C303", f"unknown variable {name!r}", argument, hint)
         elif (
             variable is None

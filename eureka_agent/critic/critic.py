@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from eureka_agent.critic.allow_list import check_allow_list
 from eureka_agent.critic.contract import check_contract
 from eureka_agent.critic.memory import NOTHING_KNOWN, Memory, episode_order, find_same_source
-from eureka_agent.critic.parse import parse
+from eureka_agent.critic.parse import finding, parse
 from eureka_agent.critic.repair import repair
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.records import (
@@ -22,7 +22,12 @@ from eureka_agent.records import (
     TaskDescription,
     Verdict,
 )
-from eureka_agent.rewards import CodeReward, RewardSpecification
+from eureka_agent.rewards import (
+    OBSERVATION_FUNCTION,
+    CodeReward,
+    Design,
+    RewardSpecification,
+)
 from eureka_agent.settings import SearchSettings
 
 if TYPE_CHECKING:
@@ -47,14 +52,17 @@ class Critic:
         novelty: bool = True,
         reviewer: Reviewer | None = None,
         review_all: bool = True,
+        design: Design | None = None,
     ) -> None:
         """With `novelty` a reward is compared with those of a memory. `reviewer` reads accepted
-        rewards. Without `review_all` it reads only rewards with `doubts_of` them."""
+        rewards. Without `review_all` it reads only rewards with `doubts_of` them.
+        `design`: what is proposed; None: a reward, and an observation where there is one."""
         self._description = description
         self._runner = runner
         self._novelty = novelty
         self._reviewer = reviewer
         self._review_all = review_all
+        self._design = design
 
     async def judge(self, reward: RewardSpecification, memory: Memory = NOTHING_KNOWN) -> Verdict:
         """The verdict on a reward, of all steps but the review. `memory` is what it is compared
@@ -108,7 +116,20 @@ class Critic:
             if not _rejected(findings):
                 steps.append("contract")
                 findings += check_contract(tree, self._description, reward.trusted)
+                findings += self._check_design(reward)
         return reward, findings, steps
+
+    def _check_design(self, reward: RewardSpecification) -> Iterator[Finding]:
+        """Faults of a proposal with more or less than was asked for."""
+        observes = reward.designs_observation
+        if observes and self._design == "reward":
+            message = f"{OBSERVATION_FUNCTION!r} is defined, and rewards alone are designed here"
+            yield finding("C309", message, hint="leave it out (--design both asks for the two)")
+        asked = self._design not in (None, "reward") and reward.author != GIVEN_DESIGNER
+        if asked and not observes:
+            message = f"there is no function {OBSERVATION_FUNCTION!r} at the top level"
+            hint = "define it: it returns the policy's observation, of shape (batch, n)"
+            yield finding("C309", message, hint=hint)
 
     async def review(self, reward: RewardSpecification, verdict: Verdict, attempt: str) -> Verdict:
         """The verdict on an accepted reward, with the review as a further step. The ledger of costs

@@ -14,14 +14,15 @@ from eureka_agent.designer.interface import (
     Rejection,
     ToolResult,
 )
-from eureka_agent.designer.reply import parse_reply
+from eureka_agent.designer.observations import design_of, kept_reward, with_observation
+from eureka_agent.designer.reply import Reply, parse_reply
 from eureka_agent.designer.source_tools import compact, parameter_names
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
 from eureka_agent.llm.prompts import fenced, render, system_message
 from eureka_agent.llm.spoken import ending_of, spoken, why_no_answer
 from eureka_agent.records import NOT_ASKED, Message, Proposal, Verdict, total_cost
-from eureka_agent.rewards import CodeReward
+from eureka_agent.rewards import MOST_OBSERVATIONS, OBSERVATION_FUNCTION, CodeReward
 from eureka_agent.text import clipped, printable
 
 MOST_UNANSWERED = 8
@@ -36,6 +37,12 @@ MOST_CALLS = 8
 """Calls of tools for a proposal."""
 MOST_TOLD = 20_000
 """Characters of answers of tools, after which no further call is answered."""
+_ORDERS = {
+    "observation": "In this search the reward stays as it is in all of that: only"
+    " `design_observation` is written anew.",
+    "both": "In this search `design_observation` is part of all of that.",
+}
+"""What an order means where more or other than the reward is designed."""
 LONGEST_ANSWER_SHOWN = 20_000
 """Most characters of a rejected answer in the next request; else its source or its beginning."""
 
@@ -182,6 +189,8 @@ def opening(request: DesignRequest, tools: bool = False) -> tuple[ChatMessage, C
         wished=bool(request.told.wishes),
         codes={other.id: compact(other.reward.source) for other in request.memory},
     )
+    if (design := design_of(request)) in _ORDERS:
+        order = f"{order}\n{_ORDERS[design]}\n"
     if known := _known_scores(request):
         order = f"{known}\n{order}"
     if request.coverage:
@@ -199,6 +208,9 @@ def opening(request: DesignRequest, tools: bool = False) -> tuple[ChatMessage, C
         request.sentence,
         request.settings,
         rewards="code" if request.settings is None else request.settings.rewards,
+        design=design_of(request),
+        most=MOST_OBSERVATIONS,
+        kept=kept_reward(request.description) if design_of(request) == "observation" else "",
         calls=MOST_CALLS if tools else 0,
         turns=MOST_TURNS,
     )
@@ -251,7 +263,7 @@ def _rejected_answers(rejections: Sequence[Rejection]) -> Iterator[ChatMessage]:
                 source=rejected.reward.source,
                 lines=rejected.reward.source.split("\n"),
                 cut_off=rejected.finish_reason == FinishReason.CUT_OFF,
-                problem="" if rejected.reward.source else parse_reply(rejected.reply).problem,
+                problem="" if rejected.reward.source else rejected.problem,
             )
             yield ChatMessage("assistant", _answer(rejected))
             yield ChatMessage("user", findings)
@@ -264,11 +276,11 @@ def _said_something(rejected: Proposal) -> bool:
 
 def _proposal(request: DesignRequest, message: Message) -> Proposal:
     cut_off = message.finish_reason == FinishReason.CUT_OFF
-    reply = parse_reply(message.reply, cut_off=cut_off)
+    reply = _read(request, message.reply, cut_off)
     note = "The reply was cut off at the bound on tokens." if cut_off else ""
     problem, hint = "", ""
     if not reply.source:
-        problem, hint = _why_no_reward(message)
+        problem, hint = _why_no_reward(message, reply.problem)
         note = f"{problem}."
     elif cut_off:
         problem = "the reply was cut off at the bound on tokens (--reply-tokens)"
@@ -287,9 +299,22 @@ def _proposal(request: DesignRequest, message: Message) -> Proposal:
     )
 
 
-def _why_no_reward(message: Message) -> tuple[str, str]:
+def _read(request: DesignRequest, text: str, cut_off: bool) -> Reply:
+    """The reward of a reply; where observations alone are designed, the kept reward with it."""
+    if design_of(request) != "observation":
+        return parse_reply(text, cut_off=cut_off)
+    reply = parse_reply(text, cut_off=cut_off, entry=OBSERVATION_FUNCTION)
+    if not reply.source:
+        return reply
+    source, again = with_observation(kept_reward(request.description), reply.source)
+    if again:
+        problem = f"it defines {again!r} anew, which is a name of the reward that is kept"
+        return replace(reply, source="", problem=problem)
+    return replace(reply, source=source)
+
+
+def _why_no_reward(message: Message, problem: str) -> tuple[str, str]:
     """The reason why no reward is taken from a reply, and what could help."""
-    problem = parse_reply(message.reply).problem
     if problem and ending_of(message) in (FinishReason.STOP, FinishReason.OTHER):
         return problem, ""
     return why_no_answer(message, "`compute_reward`")

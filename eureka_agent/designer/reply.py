@@ -22,7 +22,6 @@ LONGEST_REASONING = 10_000
 LONGEST_SOURCE = 50_000
 _MOST_PARTS = 200
 """Most blocks of a reply and texts between them, from the last one."""
-_DEFINITION = re.compile(rf"^(?:async )?def\s+{ENTRY_POINT}\b", re.MULTILINE)
 _CODE_LINE = re.compile(
     r"\s*$|[ \t#@)\]}]|import [\w.]+|from [\w.]+ import\b|def \w"
     r"|[A-Za-z_]\w*(?: *: *[\w.]+)? *= *\S"
@@ -58,29 +57,31 @@ class Reply:
     """The reason for an empty source, in words for the model."""
 
 
-def parse_reply(text: str, *, cut_off: bool = False) -> Reply:
-    """Find the reward in a reply: the last definition of `compute_reward` in its answer, with the
-    blocks that define what it calls. Invalid code is returned unchanged, for the critic to judge.
-    """
+def parse_reply(text: str, *, cut_off: bool = False, entry: str = ENTRY_POINT) -> Reply:
+    """Find the reward in a reply: the last definition of `compute_reward`, or of another `entry`,
+    in its answer, with the blocks that define what it calls. Invalid code is returned unchanged,
+    for the critic to judge."""
+    definition = re.compile(rf"^(?:async )?def\s+{entry}\b", re.MULTILINE)
     answer = spoken(printable(text))
     if not answer.text.strip() or (answer.thoughts and cut_off):
         why = "thoughts, and no answer after them" if answer.thoughts else "no answer"
         return Reply("", "", f"the reply holds {why}")
     parts = split(answer.text)[-_MOST_PARTS:]
     codes = [part.body if isinstance(part, Block) and _is_python(part) else "" for part in parts]
-    found = [place for place, code in enumerate(codes) if _DEFINITION.search(code)]
+    found = [place for place, code in enumerate(codes) if definition.search(code)]
     prose = clipped(joined_prose(parts), LONGEST_REASONING)
     if found:
-        problem = _doubt(parts, codes, found, cut_off=cut_off)
-        return Reply("", prose, problem) if problem else _reply(_joined(codes, found[-1]), prose)
-    if not _DEFINITION.search(
+        if problem := _doubt(parts, codes, found, entry, cut_off=cut_off):
+            return Reply("", prose, problem)
+        return _reply(_joined(codes, found[-1], definition), prose)
+    if not definition.search(
         prose_only := "\n".join(each for each in parts if isinstance(each, str))
     ):
-        problem = f"the reply holds no Python code block that defines `{ENTRY_POINT}`"
+        problem = f"the reply holds no Python code block that defines `{entry}`"
         return Reply("", prose, problem)
     if _PATCH.search(prose_only):
         return Reply("", prose, _PARTIAL)
-    return _unfenced(prose_only)
+    return _unfenced(prose_only, definition)
 
 
 def _reply(source: str, reasoning: str) -> Reply:
@@ -93,7 +94,12 @@ def _is_python(block: Block) -> bool:
 
 
 def _doubt(
-    parts: Sequence[Block | str], codes: Sequence[str], found: Sequence[int], *, cut_off: bool
+    parts: Sequence[Block | str],
+    codes: Sequence[str],
+    found: Sequence[int],
+    entry: str,
+    *,
+    cut_off: bool,
 ) -> str:
     """The reason why the last of the found rewards may not be the answer; empty for none."""
     place, code = found[-1], codes[found[-1]]
@@ -104,7 +110,7 @@ def _doubt(
     if _PATCH.search("\n".join([code, prose, *(each.body for each in blocks)])):
         return _PARTIAL
     own = {name for each in _statements(code) for name in names_used(each, ast.Store)}
-    later = [each.body for each in blocks if ENTRY_POINT not in each.body]  # no example of usage
+    later = [each.body for each in blocks if entry not in each.body]  # no example of usage
     if (len(found) > 1 and _is_excerpt(code)) or any(own & _defined(each) for each in later):
         return _PARTIAL
     before = [part for part in parts[place - 1 : place] if isinstance(part, str)]
@@ -114,7 +120,7 @@ def _doubt(
     is_missing = any(not each.body.strip() and each.language.startswith("py") for each in blocks)
     is_promised = not blocks and prose.endswith(":")
     unread = "\n".join([prose, *(each.body for each in blocks)])
-    is_unread = re.search(rf"def\s+{ENTRY_POINT}\b", unread) is not None
+    is_unread = re.search(rf"def\s+{entry}\b", unread) is not None
     if is_unread or is_missing or is_promised or _TAKEN_BACK.search(prose):
         return "the reply goes on after its reward, as if another one followed"
     return ""
@@ -127,12 +133,12 @@ def _is_excerpt(source: str) -> bool:
     return _ELISION.search(source) is not None or (bool(nodes) and not returns)
 
 
-def _joined(codes: Sequence[str], main: int) -> str:
+def _joined(codes: Sequence[str], main: int, definition: re.Pattern[str]) -> str:
     """The main block, after the blocks that define names which it needs."""
     others = {
         place: _defined(code)
         for place, code in enumerate(codes)
-        if code and place != main and not _DEFINITION.search(code)
+        if code and place != main and not definition.search(code)
     }
     needed: set[int] = set()
     missing = _missing(codes[main])
@@ -143,10 +149,10 @@ def _joined(codes: Sequence[str], main: int) -> str:
     return "\n\n\n".join([*helpers, codes[main]])
 
 
-def _unfenced(text: str) -> Reply:
+def _unfenced(text: str, definition: re.Pattern[str]) -> Reply:
     """Code without a fence: the lines around the last definition that look like code."""
     lines = text.split("\n")
-    place = max(number for number, line in enumerate(lines) if _DEFINITION.match(line))
+    place = max(number for number, line in enumerate(lines) if definition.match(line))
     first, last = place, place + 1
     while first and _CODE_LINE.match(lines[first - 1]):
         first -= 1

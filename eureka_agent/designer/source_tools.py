@@ -56,16 +56,17 @@ def compact(source: str, limit: int = LONGEST_COMPACT) -> str:
     return clipped(source.strip(), limit)
 
 
-def entry_function(source: str) -> ast.FunctionDef | None:
-    """The last top-level `compute_reward`; None without one or for invalid source."""
+def entry_function(source: str, name: str = ENTRY_POINT) -> ast.FunctionDef | None:
+    """The last top-level function of this name; None without one or for invalid source."""
     tree = parsed(source)
-    found = [] if tree is None else reward_functions(tree)
+    found = [] if tree is None else reward_functions(tree, name)
     return found[-1] if found else None
 
 
-def parameter_names(source: str) -> tuple[str, ...]:
-    """Names of `compute_reward`'s parameters, in order; empty without the function."""
-    function = entry_function(source)
+def parameter_names(source: str, name: str = ENTRY_POINT) -> tuple[str, ...]:
+    """Names of the parameters of `compute_reward` or another function, in order; empty without
+    it."""
+    function = entry_function(source, name)
     if function is None:
         return ()
     arguments = (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)

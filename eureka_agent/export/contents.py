@@ -23,7 +23,7 @@ from eureka_agent.records import Attempt, Score, TaskDescription
 from eureka_agent.report.attempt_page import COMPARED
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.resources import resource_folder
-from eureka_agent.rewards import RewardSpecification
+from eureka_agent.rewards import OBSERVATION_FUNCTION, RewardSpecification
 from eureka_agent.simulation.catalogue import GYMNASIUM_PREFIX
 from eureka_agent.task import PREVIOUS_PREFIX, QuaternionOrder
 from eureka_agent.wording import plural, plus_minus
@@ -120,7 +120,9 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
         if (variable := name.removeprefix(PREVIOUS_PREFIX)) in known
     }
     read = dict.fromkeys(variable.name for variable in arguments.values())
-    constants = [constant for constant in description.constants if constant.name in parameters]
+    observed = parameter_names(source, OBSERVATION_FUNCTION)
+    taken = {*parameters, *observed}
+    constants = [constant for constant in description.constants if constant.name in taken]
     helpers = bool(needed_helpers(source))
     columns = observed_columns(description) if "observation" in known else {}
     elsewhere = (*_OF_EVERY_GYMNASIUM_RUN, *columns)
@@ -135,6 +137,7 @@ def text_files(exported: Exported, policy: Mapping[str, Any], *, onnx: bool) -> 
         "gymnasium_id": exported.gymnasium_id,
         "onnx": onnx,
         "kind": exported.reward.kind,
+        "observed": {name: known[name] for name in observed if name in known},
         "helpers": helpers,
         "whole_observation": "observation" in known,
         "succeeds": "succeeded" in known,

@@ -30,6 +30,7 @@ from eureka_agent.export.contents import (
 from eureka_agent.invocation import install_extra, show_command
 from eureka_agent.records import ChannelSpec, TaskDescription
 from eureka_agent.report.run_report import RunReport
+from eureka_agent.rewards import OBSERVATION_FUNCTION
 
 FORMAT = "eureka-policy-1"
 
@@ -39,12 +40,14 @@ def policy_description(
     mean: Sequence[float],
     deviation: Sequence[float],
     names: dict[str, str],
+    designed: bool = False,
 ) -> dict[str, Any]:
     """Content of policy.json. `mean`, `deviation`: of the policy's training observations, one
-    number a column. `names`: run, attempt and task."""
+    number a column. `names`: run, attempt and task. `designed`: the reward's file makes the
+    observation."""
     size = len(mean)
-    inputs = _fitting(description.observation_channels, size)
-    observation = _columns(inputs, size, "observation")
+    inputs = () if designed else _fitting(description.observation_channels, size)
+    observation = _columns(inputs, size, OBSERVATION_FUNCTION if designed else "observation")
     for column, its_mean, its_deviation in zip(observation, mean, deviation, strict=True):
         column |= {"mean": its_mean, "deviation": its_deviation}
     return {
@@ -57,7 +60,11 @@ def policy_description(
             "input": "observation",
             "shape": ["batch", size],
             "dtype": "float32",
-            "value": "quantity * scale, in the column's unit and frame",
+            "value": (
+                f"result of {OBSERVATION_FUNCTION} in reward.py"
+                if designed
+                else "quantity * scale, in the column's unit and frame"
+            ),
             "normalisation": "the policy itself computes clip((value - mean) / deviation, -10, 10)",
             "named": bool(inputs),
             "columns": observation,
@@ -187,7 +194,8 @@ def _of_trainer(
 
     mean, deviation = policy_files.statistics(policy)
     names = {"run": report.run_name, "attempt": exported.attempt.id, "task": report.sentence}
-    described = policy_description(report.description, mean, deviation, names)
+    designed = exported.reward.designs_observation
+    described = policy_description(report.description, mean, deviation, names, designed)
     description = json.dumps(described, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     policies = {
         TORCHSCRIPT: policy_files.torchscript(policy, description),

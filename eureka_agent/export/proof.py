@@ -83,6 +83,12 @@ def rewards_to_prove(run: Run, attempt: str | None) -> dict[str, RewardSpecifica
             " paid was learned by this program's trainer, and another one cannot",
             "prove a run whose rewards are paid as they are written",
         )
+    if chosen.proposal.reward.designs_observation:
+        raise RunFolderError(
+            f"attempt {chosen.id} of {run.name!r} has an observation of its own, and another"
+            " trainer observes what its simulator gives",
+            "prove a run that designs rewards alone",
+        )
     return {chosen.id: chosen.proposal.reward, **run.description.baselines}
 
 

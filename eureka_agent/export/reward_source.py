@@ -9,9 +9,12 @@ from types import MappingProxyType
 
 from eureka_agent import syntax
 from eureka_agent.critic.allow_list import imports
+from eureka_agent.critic.contract import FUNCTION_NAME
 from eureka_agent.critic.repair import replaced
+from eureka_agent.designer.source_tools import parameter_names
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.reward_names import HELPER_NAMES, is_helper_module
+from eureka_agent.rewards import OBSERVATION_FUNCTION
 from eureka_agent.wording import without_trailing_comments
 
 _FUTURE = "from __future__ import annotations"
@@ -56,7 +59,7 @@ def standalone_source(source: str, constants: Mapping[str, float] = MappingProxy
         body = f"{heads.pop()}\n{body}"
     elif body.startswith("def "):
         body = f"\n{body}"
-    return "\n\n".join([*heads, body.rstrip() + _with_constants(constants)]) + "\n"
+    return "\n\n".join([*heads, body.rstrip() + _with_constants(text, constants)]) + "\n"
 
 
 def needed_helpers(source: str) -> list[str]:
@@ -96,12 +99,16 @@ def _without_helper_imports(text: str) -> str:
     return replaced(text, [(node, "pass") for node in _helper_imports(_parsed(text))])
 
 
-def _with_constants(constants: Mapping[str, float]) -> str:
-    if not constants:
+def _with_constants(source: str, constants: Mapping[str, float]) -> str:
+    lines = []
+    for function in (FUNCTION_NAME, OBSERVATION_FUNCTION):
+        names = [name for name in parameter_names(source, function) if name in constants]
+        given = ", ".join(f"{name}={constants[name]!r}" for name in names)
+        lines += [f"{function} = functools.partial({function}, {given})"] * bool(given)
+    if not lines:
         return ""
-    given = ", ".join(f"{name}={value!r}" for name, value in constants.items())
     comment = "# constants of the environment, which training gave as arguments"
-    return f"\n\n\n{comment}\ncompute_reward = functools.partial(compute_reward, {given})"
+    return "\n\n\n" + "\n".join([comment, *lines])
 
 
 def _parsed(text: str) -> ast.Module:

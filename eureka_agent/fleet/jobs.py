@@ -52,6 +52,8 @@ class Population:
     snapshot_s: float = SNAPSHOT_SECONDS
     """Seconds between two saved states of a training, the most that a kill costs."""
     kernels: Path | None = None
+    designs: bool = False
+    """Policies may have observations that are designed."""
 
 
 @dataclass(frozen=True)

@@ -66,6 +66,7 @@ class TrainingWorker:
             Prepare(
                 settings=population.settings,
                 slots=population.slots,
+                designs=population.designs,
                 snapshot_s=population.snapshot_s,
                 iteration_limit_s=_ITERATION_SHARE * population.timeout_s,
             )

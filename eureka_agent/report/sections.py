@@ -249,6 +249,8 @@ def _making(report: RunReport, best: Attempt) -> str:
         sentence += f" Compared with {parent.id}, which had {measure} {before}: {change}."
     if (kind := best.proposal.reward.kind) in KIND_WORDS:
         sentence += f" Its reward is of the kind {kind}: {KIND_WORDS[kind]}."
+    if best.proposal.reward.designs_observation:
+        sentence += " Its policy observes what the function `design_observation` returns."
     return sentence
 
 

@@ -70,7 +70,12 @@ async def run_assembled(
         tools = None
         if ready.models is not None and ready.models.tools:
             sees = maker if settings.analyst_sees else None
-            drafts = Critic(run.description, ready.dry_runner, novelty=settings.novelty)
+            drafts = Critic(
+                run.description,
+                ready.dry_runner,
+                novelty=settings.novelty,
+                design=settings.design,
+            )
             tools = RunTools(bench_of(run, ready.dry_runner, evaluator, drafts, sees), recorder)
         about = deadline.is_up, recorder, context, tools
         advisers = advisers_of(ready.models, ready.given, run, *about)
@@ -119,6 +124,7 @@ async def run_assembled(
             novelty=settings.novelty,
             reviewer=advisers.reviewer,
             review_all=advisers.review_all,
+            design=settings.design,
         )
         cache = BaselineCache(
             cache_parent(run.folder), run.description, settings, ready.hardware.kind

@@ -233,7 +233,13 @@ async def pace_of(
         hardware, wall, problem, training, fingerprint, runs_folder(), scratch
     )
     population = Population(
-        problem, training, slots, settings.training_timeout, settings.snapshot_interval, kernels
+        problem,
+        training,
+        slots,
+        settings.training_timeout,
+        settings.snapshot_interval,
+        kernels,
+        settings.design != "reward",
     )
     devices, steps = hardware.devices(workers), workers * training.num_envs * training.horizon
     async with Fleet(wall, scratch / "pace", workers, devices, cluster=cluster) as fleet:

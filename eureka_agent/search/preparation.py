@@ -14,6 +14,7 @@ from eureka_agent.archive.run_folder import Run, cache_parent, runs_folder
 from eureka_agent.archive.safe_files import driver_scratch
 from eureka_agent.critic.critic import Critic
 from eureka_agent.designer.interface import GivenDesigner, given_reward
+from eureka_agent.designer.observations import kept_reward
 from eureka_agent.fleet.devices import Hardware, choose_hardware, kernels_for
 from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.fleet import Fleet, Machine
@@ -94,6 +95,7 @@ class Preparation:
             self.settings.training_timeout,
             self.settings.snapshot_interval,
             self.kernels,
+            self.settings.design != "reward",
         )
 
     def new_fleet(self, scratch: Path) -> Fleet:
@@ -155,6 +157,8 @@ async def prepared(
             verdict = await Critic(description, ready.dry_runner).judge(given.reward)
             if not verdict.accepted:
                 raise RewardRejectedError(verdict, given.origin)
+        if asked.design == "observation" and given is None:
+            kept_reward(description)
         hardware = choose_hardware(asked.device, ready.dry_runner.opened, ready.cluster)
         ready.hardware = hardware
         ready.settings = effective_settings(values, description, hardware.kind)
@@ -208,6 +212,12 @@ def checked(
             f"--rewards {asked.rewards} learns from the fitness of episodes, and --fitness"
             f" {asked.fitness} has none",
             "leave one of the two out",
+        )
+    if asked.design != "reward" and given is None and asked.model == ("offline",):
+        raise errors.SettingsError(
+            f"--design {asked.design} asks for observations, which the offline designer does not"
+            " write",
+            "name a designer with --model <provider>/<name>, or leave --design out",
         )
     check_installed(asked.log)
     if asked.budget is not None:
@@ -309,6 +319,12 @@ def _of_command(values: Mapping[str, Any], description: TaskDescription) -> dict
             f"--rewards {kind} needs this program's trainer, which learns what a step is paid, and"
             f" {description.environment!r} has a trainer of its own",
             "leave --rewards out",
+        )
+    if (design := values.get("design", "reward")) != "reward":
+        raise errors.SettingsError(
+            f"--design {design} needs this program's trainer, which computes the observation, and"
+            f" {description.environment!r} has a trainer of its own",
+            "leave --design out",
         )
     facts = description.command
     rungs = {} if facts.rungs else {"rungs": ()}

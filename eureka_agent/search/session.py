@@ -19,7 +19,7 @@ from eureka_agent.journal.entries import FeedbackGiven, Notice, Observer, RunSta
 from eureka_agent.llm.interface import LanguageModelError, MissingReplyError
 from eureka_agent.records import CommandFacts, RunStatus
 from eureka_agent.report.ledger import Ledger
-from eureka_agent.rewards import KIND_WORDS
+from eureka_agent.rewards import DESIGN_WORDS, KIND_WORDS
 from eureka_agent.search.advisers import designer_name, notes_on
 from eureka_agent.search.assembly import run_assembled
 from eureka_agent.search.budget import time_limit
@@ -66,8 +66,10 @@ async def train_given(
 ) -> Run:
     """Run a search of one given reward alone, with settings of `OF_ONE_REWARD`; for the other
     arguments and errors see `start`."""
-    alone = {"iterations": 1, "samples": 1, "confirm": 0, "finalists": 1}
+    alone: dict[str, Any] = {"iterations": 1, "samples": 1, "confirm": 0, "finalists": 1}
     alone |= {"revisions": 0, "retry_rounds": 0}
+    if given.reward.designs_observation:
+        alone["design"] = "both"
     return await start({**values, **alone}, given, command, observer)
 
 
@@ -185,6 +187,8 @@ def _opening_notices(
         opening += _unfit_baselines(run)
     if (kind := run.settings.rewards) in KIND_WORDS:
         opening.append(Notice(text=f"rewards are of the kind {kind}: {KIND_WORDS[kind]}"))
+    if (design := run.settings.design) in DESIGN_WORDS:
+        opening.append(Notice(text=f"designed is {DESIGN_WORDS[design]}"))
     if run.description.command is not None:
         opening.append(_walls_of_command(run.description.command, ready.wall.name))
     if ready.given is None and run.settings.iterations:

@@ -224,8 +224,11 @@ class StackedNetworks:
         self.gradients = torch.zeros_like(self.parameters)
         self._ranges: dict[tuple[int, int], MemberNetworks] = {}
 
-    def initialize(self, member: int, seed: int, distribution_parameter: float) -> None:
-        """Draw a member's parameters on the CPU: orthogonal weights, zero biases, a small head."""
+    def initialize(
+        self, member: int, seed: int, distribution_parameter: float, inputs: int
+    ) -> None:
+        """Draw a member's parameters on the CPU: orthogonal weights, zero biases, a small head. The
+        weights of observations from number `inputs` on are 0, and stay so where those are 0."""
         generator = torch.Generator().manual_seed(seed)
         self.parameters[member] = 0.0
         named = self._named(self.parameters)
@@ -234,9 +237,10 @@ class StackedNetworks:
                 last = name.startswith(f"{_POLICY}.{len(self._affine_shapes) - 1}")
                 last_value = name.startswith(f"{_VALUE}.{len(self._affine_shapes) - 1}")
                 gain = _POLICY_HEAD_GAIN if last else 1.0 if last_value else math.sqrt(2.0)
-                weight = torch.empty(tensor.shape[1:])
+                first = name.endswith(".0.weight")
+                weight = torch.empty(inputs if first else tensor.shape[1], tensor.shape[2])
                 torch.nn.init.orthogonal_(weight, gain, generator)
-                tensor[member] = weight.to(tensor.device)
+                tensor[member, : len(weight)] = weight.to(tensor.device)
         if self._distribution.parameter:
             named[self._distribution.parameter][member] = distribution_parameter
 

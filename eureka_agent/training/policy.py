@@ -17,8 +17,15 @@ from eureka_agent.errors import EnvironmentLoadError, RunFolderError
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.training import distributions
 from eureka_agent.training.networks import Activation, activate_, normalize
+from eureka_agent.training.observation import (
+    DesignedObservation,
+    ObservationError,
+    read_observation,
+)
 
 _ACTIVATIONS = ("elu", "tanh")
+OBSERVATION = "observation"
+"""Name of a designed observation in a policy's metadata."""
 
 
 class Policy:
@@ -51,6 +58,8 @@ class Policy:
         """Parameters for the distribution's `mode`. Shape: (num_parameters,)."""
         self._activation: Activation = activation
         self.metadata = dict(metadata)
+        self.observation: DesignedObservation | None = None
+        """Its input, where that is designed; None: the environment's observation."""
 
     @property
     def layer_sizes(self) -> tuple[int, ...]:
@@ -112,7 +121,14 @@ def load_policy(path: Path, device: str = "cpu") -> Policy:
     activation = metadata.get("activation")
     if activation not in _ACTIVATIONS or not _fit_together(tensors, metadata):
         raise RunFolderError(f"{str(path)!r} holds no policy", "name a policy.safetensors of a run")
-    return Policy(tensors, cast(Activation, activation), metadata)
+    policy = Policy(tensors, cast(Activation, activation), metadata)
+    if OBSERVATION in metadata:
+        try:
+            policy.observation = read_observation(metadata[OBSERVATION])
+        except ObservationError as error:
+            what = f"the policy {str(path)!r} has an observation that is none: {error}"
+            raise RunFolderError(what, "name a policy.safetensors of a run") from None
+    return policy
 
 
 def _fit_together(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> bool:
@@ -142,6 +158,8 @@ class Actor(Protocol):
 
     distribution: distributions.ActionDistribution
     spread: Tensor
+    observation: DesignedObservation | None
+    """Its input, where that is designed."""
 
     @property
     def num_observations(self) -> int: ...
@@ -154,6 +172,15 @@ class Actor(Protocol):
 def check_sizes(policy: Actor, environment: VecTask | type[VecTask]) -> None:
     """Raise EnvironmentLoadError for a policy of another environment."""
     needed = environment.num_observations, distributions.distribution_of(environment)
+    if (designed := policy.observation) is not None:
+        public = {each.name: each.shape for each in environment.all_variables() if not each.private}
+        unknown = [name for name, shape in designed.shapes.items() if public.get(name) != shape]
+        if unknown or designed.width != policy.num_observations:
+            raise EnvironmentLoadError(
+                f"the policy observes {designed.shown}, which the environment does not give",
+                "evaluate it on the environment that it was trained on",
+            )
+        needed = designed.width, needed[1]
     if (policy.num_observations, policy.distribution) != needed:
         raise EnvironmentLoadError(
             f"the policy takes {policy.num_observations} observations and gives"
@@ -177,6 +204,7 @@ class ActingPolicies:
             count += padded(size, VecTask.row_multiple)
         self._policies = policies
         self._rows = rows
+        self._environment = env
         self._distribution = distribution = distributions.distribution_of(env)
         self._outputs = torch.zeros(count, distribution.num_outputs, device=env.device)
         self._spreads = torch.ones(count, distribution.num_parameters, device=env.device)
@@ -188,9 +216,15 @@ class ActingPolicies:
         self._taken_from = taken_from.to(env.device)
 
     def act(self, observations: Tensor, acting: Collection[int]) -> Tensor:
-        """Actions, shape (num_envs, num_actions); only those of the policies `acting` are new."""
+        """Actions, shape (num_envs, num_actions); only those of the policies `acting` are new.
+        `observations`: the environment's, of its current state."""
+        designs = any(self._policies[number].observation is not None for number in acting)
+        variables = self._environment.read_variables() if designs else {}
         for number in acting:
-            outputs = self._policies[number].outputs(observations[self._rows[number]])
-            self._outputs[self._places[number]] = outputs
+            policy, rows = self._policies[number], self._rows[number]
+            seen = observations[rows]
+            if policy.observation is not None:
+                seen = policy.observation({name: each[rows] for name, each in variables.items()})
+            self._outputs[self._places[number]] = policy.outputs(seen)
         actions = self._distribution.mode(self._outputs, self._spreads)
         return actions.index_select(0, self._taken_from)

@@ -23,6 +23,7 @@ from eureka_agent.training.networks import (
     normalize,
     with_ones,
 )
+from eureka_agent.training.observation import DesignedObservation
 from eureka_agent.training.rollout import Rollout, RolloutCollector
 from eureka_agent.training.update import Batch, PPOUpdate, StackedAdam, generalized_advantages
 
@@ -30,15 +31,18 @@ from eureka_agent.training.update import Batch, PPOUpdate, StackedAdam, generali
 class StackedMembers:
     """Networks, optimiser, statistics and random streams of K members, and their simulator rows."""
 
-    def __init__(self, environment: VecTask, settings: TrainingSettings, members: int) -> None:
-        """`environment` has at least `members * settings.num_envs` rows."""
+    def __init__(
+        self, environment: VecTask, settings: TrainingSettings, members: int, designed: int = 0
+    ) -> None:
+        """`environment` has at least `members * settings.num_envs` rows. `designed`: most numbers
+        of an observation that is designed; 0: none is."""
         self._environment = environment
         self._settings = settings
         device = environment.device
         self.distribution = distribution_of(environment)
-        size, layers = environment.num_observations, (settings.hidden_sizes, settings.activation)
+        layers = settings.hidden_sizes, settings.activation
+        size = max(designed, environment.num_observations)
         self.networks = StackedNetworks(members, size, self.distribution, *layers, device)
-        size = environment.num_observations
         self.observation_statistics = ObservationStatistics(members, size, device)
         self._return_statistics = ReturnStatistics(members, device)
         self._adam = StackedAdam(self.networks.parameters, self.networks.gradients)
@@ -52,20 +56,36 @@ class StackedMembers:
         self._update = PPOUpdate(*learned, settings)
         self._generators = [torch.Generator(device) for _ in range(members)]
         sizes = members, settings.num_envs, settings.horizon
-        self.collector = RolloutCollector(environment, self.distribution, *sizes)
+        self.collector = RolloutCollector(environment, self.distribution, *sizes, size)
         rows = settings.horizon * settings.num_envs
         self._permutations = torch.arange(rows, device=device).repeat(members, settings.epochs, 1)
 
-    def start(self, member: int, seed: int, parameters: Distribution = DEFAULTS) -> None:
-        """Initialise one member for a new training with this seed and these parameters."""
+    def start(
+        self,
+        member: int,
+        seed: int,
+        parameters: Distribution = DEFAULTS,
+        observation: DesignedObservation | None = None,
+    ) -> None:
+        """Initialise one member for a new training with this seed and these parameters, on a
+        designed observation or the environment's own."""
         generator = self._generators[member].manual_seed(seed)
-        self.networks.initialize(member, seed, self.distribution.initial_parameter(self._settings))
+        self.collector.designed.pop(member, None)
+        if observation is not None:
+            self.collector.designed[member] = observation
+        parameter = self.distribution.initial_parameter(self._settings)
+        self.networks.initialize(member, seed, parameter, self._inputs(member))
         self._reset(member)
         self._learning_rate[member] = self._settings.learning_rate
         longest = self._environment.max_episode_length
         size, device = (self._settings.num_envs,), generator.device
         progress = torch.randint(longest, size, generator=generator, device=device)
         self.collector.start_member(member, seed, progress, parameters)
+
+    def _inputs(self, member: int) -> int:
+        """Numbers that a member observes."""
+        designed = self.collector.designed.get(member)
+        return self._environment.num_observations if designed is None else designed.width
 
     def set_parameters(self, member: int, parameters: Distribution) -> None:
         """Have a member's rows draw from this distribution from their next episodes on."""
@@ -179,8 +199,10 @@ class StackedMembers:
         """CPU copies of the tensors that a member's policy needs to act."""
         named = self.networks.member_tensors(member).items()
         tensors = {name: tensor for name, tensor in named if not name.startswith("value.")}
-        tensors["observation_mean"] = self.observation_statistics.mean[member].clone()
-        tensors["observation_deviation"] = self.observation_statistics.deviation()[member].clone()
+        inputs, statistics = self._inputs(member), self.observation_statistics
+        tensors["policy.0.weight"] = tensors["policy.0.weight"][:inputs]
+        tensors["observation_mean"] = statistics.mean[member, :inputs].clone()
+        tensors["observation_deviation"] = statistics.deviation()[member, :inputs].clone()
         return {name: tensor.cpu().contiguous() for name, tensor in tensors.items()}
 
     def _scaled(self, outputs: Tensor) -> Tensor:

@@ -1,41 +1,32 @@
 """A reward function from its source: compiled, bound to variables, called, checked."""
 
 from __future__ import annotations
-import __future__ as future
 
-import ast
-import builtins
-import hashlib
-import linecache
-import math
 import traceback
-import typing
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
-from types import CodeType, FunctionType
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from eureka_agent import syntax
 from eureka_agent.arguments import Binding, bind_arguments
 from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.reward_names import (
-    HELPER_NAMES,
     MOST_COMPONENTS,
     changed_names_fault,
     component_fault,
-    is_helper_module,
 )
-from eureka_agent.rewards import RewardSpecification
+from eureka_agent.rewards import OBSERVATION_FUNCTION, RewardSpecification
 from eureka_agent.simulation.user_modules import TimeLimitError, time_limit
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Constant, QuaternionOrder, Variable
 from eureka_agent.text import escape_unprintable
-from eureka_agent.training import reward_helpers
+from eureka_agent.training.compiled_reward import FUNCTION_NAME, CompiledReward
+from eureka_agent.training.observation import DesignedObservation, ObservationError
+from eureka_agent.training.observation_trace import traced
 
+OBSERVATION_HINT = "return one tensor of shape (batch, n), made of the variables by torch alone"
 LARGEST_REWARD = 1e13
 """Magnitude from which a total or component cannot be trained on: with a discount of 0.999, the
 squares of three million returns then add up to more than float32 holds."""
@@ -58,6 +49,11 @@ class Reward(Protocol):
     @property
     def arguments(self) -> tuple[str, ...]:
         """Variable names and `previous_<variable>`."""
+        ...
+
+    @property
+    def observation(self) -> DesignedObservation | None:
+        """Observation that its source designs for the policy; None: the environment's own."""
         ...
 
     def begin(self, values: Mapping[str, Tensor], timeout_s: float) -> Callable[[], Result]:
@@ -90,6 +86,7 @@ class RewardFunction:
         """See `from_source`."""
         self._code = code
         self._binding = binding
+        self.observation: DesignedObservation | None = None
         self._remembers = False
         self._kept: Callable[..., Any] | None = None
         self.arguments = binding.variables
@@ -111,22 +108,11 @@ class RewardFunction:
         RewardLoadError where it does not load or lacks `compute_reward`, and for an argument that
         is no variable (private: with `allow_private`), no constant and no number by default."""
         code = CompiledReward.compile(source, quaternion_order)
-        try:
-            function = code.run()
-        except (KeyboardInterrupt, TimeLimitError):
-            raise
-        except BaseException as error:  # noqa: BLE001  (generated code: whatever it raises is its own fault)
-            what = f"{_describe(error, code.filename)} (while loading the source)"
-            raise RewardLoadError(what, "correct the top level") from None
-        if not callable(function):
-            what = f"{FUNCTION_NAME!r} is {type(function).__name__}, expected a function"
-            raise RewardLoadError(what, "do not assign to its name")
-        binding = bind_arguments(function, variables, allow_private, RewardLoadError, constants)
-        if not binding.variables:
-            found = "no argument that is a variable" if binding.constants else "no argument"
-            hint = "name the variables that it reads as arguments"
-            raise RewardLoadError(f"{FUNCTION_NAME} takes {found}", hint)
-        return cls(code, binding)
+        function = _loaded(code, FUNCTION_NAME)
+        reward = cls(code, _bound(function, variables, allow_private, constants))
+        if code.has_observation:
+            reward.observation = _observation(code, variables, constants)
+        return reward
 
     def remembering(self) -> RewardFunction:
         """The same reward with a top level that is run once, to show kept state."""
@@ -245,6 +231,57 @@ class RewardFunction:
         return RewardContractError("contract", where + escape_unprintable(message), hint)
 
 
+def _loaded(code: CompiledReward, name: str) -> Callable[..., Any]:
+    """A function of the source, after its top level. Raises RewardLoadError."""
+    try:
+        function = code.run(name)
+    except (KeyboardInterrupt, TimeLimitError):
+        raise
+    except BaseException as error:  # noqa: BLE001  (generated code: whatever it raises is its own fault)
+        what = f"{_describe(error, code.filename)} (while loading the source)"
+        raise RewardLoadError(what, "correct the top level") from None
+    if not callable(function):
+        what = f"{name!r} is {type(function).__name__}, expected a function"
+        raise RewardLoadError(what, "do not assign to its name")
+    return function
+
+
+def _bound(
+    function: Callable[..., Any],
+    variables: Sequence[Variable],
+    allow_private: bool,
+    constants: Sequence[Constant],
+) -> Binding:
+    binding = bind_arguments(function, variables, allow_private, RewardLoadError, constants)
+    if not binding.variables:
+        found = "no argument that is a variable" if binding.constants else "no argument"
+        hint = "name the variables that it reads as arguments"
+        raise RewardLoadError(f"{function.__name__} takes {found}", hint)
+    return binding
+
+
+def _observation(
+    code: CompiledReward, variables: Sequence[Variable], constants: Sequence[Constant]
+) -> DesignedObservation:
+    """The observation of a source, whose function is called. Raises RewardLoadError."""
+    function = _loaded(code, OBSERVATION_FUNCTION)
+    binding = _bound(function, variables, False, constants)
+    shapes = {each.name: each.shape for each in variables if not each.private}
+    try:
+        if unknown := [name for name in binding.variables if name not in shapes]:
+            raise ObservationError(f"it reads {unknown[0]!r}: it gets the current values alone")
+        read = {name: shapes[name] for name in binding.variables}
+        return DesignedObservation(traced(function, read, binding.constants), shapes)
+    except (KeyboardInterrupt, TimeLimitError):
+        raise
+    except BaseException as error:  # noqa: BLE001  (generated code: whatever it raises is its own fault)
+        own = isinstance(error, ObservationError)
+        what = _describe(error, code.filename, named=not own)
+        line, _, rest = what.partition(": ") if what.startswith("line ") else ("", "", what)
+        told = f"{OBSERVATION_FUNCTION}: {rest}"
+        raise RewardLoadError(f"{line}: {told}" if line else told, OBSERVATION_HINT) from None
+
+
 def _shape_hint(value: Tensor, batch: int) -> str:
     if tuple(value.shape) == (batch, 1):
         return "use `.squeeze(-1)`, or index the last dimension with `[:, 0]`"
@@ -253,100 +290,13 @@ def _shape_hint(value: Tensor, batch: int) -> str:
     return "reduce over the last dimension with `dim=-1`; the first dimension is the batch"
 
 
-def _describe(error: BaseException, filename: str) -> str:
-    """`line 7: IndexError: …`, with the last line of the reward on the way to the error."""
+def _describe(error: BaseException, filename: str, named: bool = True) -> str:
+    """`line 7: IndexError: …`, with the last line of the reward on the way to the error. `named`:
+    with the error's type."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == filename]
     where = f"line {lines[-1]}: " if lines else ""
     name, text = type(error).__name__, " ".join(str(error).split())
+    if not named:
+        return where + escape_unprintable(text)
     return where + escape_unprintable(f"{name}: {text}" if text else name)
-
-
-FUNCTION_NAME = "compute_reward"
-_TYPING_NAMES = ("Any", "Dict", "List", "Optional", "Sequence", "Tuple", "Union")
-
-
-@dataclass(frozen=True)
-class CompiledReward:
-    """The top level of a reward's source, compiled once for many runs."""
-
-    filename: str
-    return_line: int
-    """Line of the last `return` of `compute_reward`."""
-    _code: CodeType
-    _calls_helpers: bool
-    _quaternion_order: QuaternionOrder
-
-    @classmethod
-    def compile(cls, source: str, quaternion_order: QuaternionOrder) -> CompiledReward:
-        """Compile without `@torch.jit.script` and helpers' imports. Raises RewardLoadError."""
-        filename = f"<reward {hashlib.sha256(source.encode(errors='replace')).hexdigest()[:12]}>"
-        try:  # null bytes, absurd nesting, `return` at the top level
-            tree = syntax.parsed(source, filename)
-            definition = _definition(tree)
-            # None as modification time keeps linecache from looking for a file
-            lines = source.splitlines(keepends=True)
-            linecache.cache[filename] = (len(source), None, lines, filename)
-            tree = ast.fix_missing_locations(_Trimmer().visit(tree))
-            # unevaluated, so that a good reward does not fail for a name in an annotation
-            flags = future.annotations.compiler_flag
-            code = compile(tree, filename, "exec", flags=flags, dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            line = getattr(error, "lineno", None)
-            where = f"line {line}: " if line else ""
-            what = f"{where}not valid Python: {getattr(error, 'msg', error)}"
-            raise RewardLoadError(what, "correct the syntax") from None
-        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-        ends = [node.lineno for node in ast.walk(definition) if isinstance(node, ast.Return)]
-        return_line, calls_helpers = max(ends, default=definition.lineno), names & {*HELPER_NAMES}
-        return cls(filename, return_line, code, bool(calls_helpers), quaternion_order)
-
-    def run(self) -> Callable[..., Any]:
-        """Run the top level in a new namespace; return its `compute_reward`, or raise its error."""
-        namespace: dict[str, Any] = {"__builtins__": builtins, "__name__": self.filename}
-        namespace |= {"torch": torch, "math": math, "Tensor": Tensor}
-        namespace |= {name: getattr(typing, name) for name in _TYPING_NAMES}
-        if self._calls_helpers:
-            namespace.update(helpers(self._quaternion_order))
-        exec(self._code, namespace)
-        return typing.cast(Callable[..., Any], namespace.get(FUNCTION_NAME))
-
-
-def helpers(order: QuaternionOrder) -> dict[str, Callable[..., Any]]:
-    """New copies of Isaac Gym's helper functions by name, for quaternions in this order."""
-    names: dict[str, Any] = {**vars(reward_helpers), "QUATERNION_ORDER": order}
-    functions = {name: value for name, value in names.items() if isinstance(value, FunctionType)}
-    # functions look names up in the dictionary that they are made with
-    for name, value in functions.items():
-        names[name] = FunctionType(value.__code__, names, name, value.__defaults__)
-    return {name: names[name] for name in HELPER_NAMES}
-
-
-def _definition(tree: ast.Module) -> ast.FunctionDef:
-    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef))
-    found = [node for node in functions if node.name == FUNCTION_NAME]
-    if not found:
-        what = f"the source defines no function {FUNCTION_NAME!r}"
-        raise RewardLoadError(what, f"write `def {FUNCTION_NAME}(…)` at the top level")
-    return found[-1]
-
-
-class _Trimmer(ast.NodeTransformer):
-    """Removes `torch.jit` decorators, and imports of helper functions, which are there anyway."""
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        self.generic_visit(node)
-        items = node.decorator_list
-        node.decorator_list = [it for it in items if not ast.unparse(it).startswith("torch.jit.")]
-        return node
-
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.AST]:
-        if not is_helper_module(node.module):
-            return node
-        assignments: list[ast.AST] = []
-        for alias in node.names:
-            if alias.asname and alias.asname != alias.name:
-                target = ast.Name(str(alias.asname), ast.Store())
-                assignment = ast.Assign([target], ast.Name(alias.name, ast.Load()))
-                assignments.append(ast.copy_location(assignment, node))
-        return assignments or ast.copy_location(ast.Pass(), node)

@@ -18,6 +18,7 @@ from eureka_agent.task import PREVIOUS_PREFIX
 from eureka_agent.training.distributions import ActionDistribution
 from eureka_agent.training.environment_faults import LARGEST, OBSERVATIONS, is_unsound, state_fault
 from eureka_agent.training.networks import MemberNetworks, ObservationStatistics, normalize
+from eureka_agent.training.observation import DesignedObservation
 
 
 @dataclass
@@ -26,7 +27,8 @@ class Rollout:
     Shapes begin with (members, steps, num_envs), where nothing else is said."""
 
     observations: Tensor
-    """(…, num_observations), not normalised, as are the next but one and two."""
+    """(…, num_observations), not normalised, as are the next but one and two. Designed ones are
+    filled up with 0 to the width of all."""
     normalized: Tensor
     """Normalised, with a last column of ones."""
     final_observations: Tensor
@@ -58,7 +60,12 @@ class RolloutCollector:
         members: int,
         num_envs: int,
         horizon: int,
+        width: int,
     ) -> None:
+        """`width`: numbers of an observation, at least the environment's."""
+        self.designed: dict[int, DesignedObservation] = {}
+        """Observations of the members that have one of their own."""
+        self._width = width
         self._environment = environment
         self._distribution = distribution
         self._num_envs = num_envs
@@ -66,8 +73,8 @@ class RolloutCollector:
         device = environment.device
         shape = (members, horizon, num_envs)
         self._actions = torch.zeros(environment.num_envs, environment.num_actions, device=device)
-        self._observations = torch.zeros(*shape, environment.num_observations, device=device)
-        self._normalized = torch.ones(*shape, environment.num_observations + 1, device=device)
+        self._observations = torch.zeros(*shape, width, device=device)
+        self._normalized = torch.ones(*shape, width + 1, device=device)
         self._final_observations = torch.zeros_like(self._observations)
         self._outputs = torch.zeros(*shape, distribution.num_outputs, device=device)
         self.noise = torch.zeros_like(self._outputs)
@@ -122,6 +129,7 @@ class RolloutCollector:
 
     def clear_member(self, member: int) -> None:
         """Let a member's rows act with zeros until a new member starts there."""
+        self.designed.pop(member, None)
         self._actions[member * self._num_envs : (member + 1) * self._num_envs] = 0.0
         self.noise[member] = 0.0
 
@@ -159,7 +167,7 @@ class RolloutCollector:
 
         for step in range(self._horizon):
             began = time.perf_counter()
-            observations = self._by_member(environment.obs_buf, members)
+            observations = self._observed(environment.obs_buf, None, members)
             step_observations[step].copy_(observations)
             normalize(observations, mean, inverse_deviation, out=step_normalized[step])
             outputs = networks.outputs(step_inputs[step])
@@ -167,7 +175,8 @@ class RolloutCollector:
             distribution.sample(outputs, step_noise[step], out=actions)
             acted = time.perf_counter()
             transition = environment.advance(self._actions)
-            step_final[step].copy_(self._by_member(transition.observations, members))
+            reached = transition.observations, transition.variables
+            step_final[step].copy_(self._observed(*reached, members))
             step_flags[step].copy_(self._by_member(self._flags_of(transition), members, dim=1))
             variables = transition.variables
             for name, views in step_values.items():
@@ -187,6 +196,25 @@ class RolloutCollector:
         shape = values.shape
         used = values if shape[dim] == rows else values.narrow(dim, 0, rows)
         return used.view(*shape[:dim], members, self._num_envs, *shape[dim + 1 :])
+
+    def _observed(
+        self, own: Tensor, variables: Mapping[str, Tensor] | None, members: int
+    ) -> Tensor:
+        """What the leading members observe, from the environment's `own` observations of all rows
+        and their variables; None: those of the current state. Shape: (members, num_envs, width)."""
+        given = self._by_member(own, members)
+        designed = {slot: each for slot, each in self.designed.items() if slot < members}
+        if not designed and given.shape[-1] == self._width:
+            return given
+        found = given.new_zeros(*given.shape[:2], self._width)
+        found[..., : given.shape[-1]] = given
+        values = variables
+        for slot, each in designed.items():
+            values = self._environment.read_variables() if values is None else values
+            own_rows = {name: self._by_member(values[name], members)[slot] for name in each.inputs}
+            found[slot] = 0.0
+            found[slot, :, : each.width] = each(own_rows)
+        return found
 
     def _prepare(self, arguments: Collection[str]) -> None:
         """Make missing buffers of recorded values, and drop unused ones."""
@@ -224,7 +252,7 @@ class RolloutCollector:
     def _rollout(
         self, members: int, scaled_noise: Tensor, progress: Tensor, arguments: Collection[str]
     ) -> Rollout:
-        last = self._by_member(self._environment.obs_buf, members).clone()
+        last = self._observed(self._environment.obs_buf, None, members).clone()
         outputs = self._outputs[:members]
         terminated, truncated, *causes = self._flags[:, :members]
         names = self._environment.termination_causes
@@ -247,6 +275,20 @@ class RolloutCollector:
                 for name in arguments
             },
         )
+
+
+def broken_observations(rollout: Rollout, slots: Collection[int]) -> list[int]:
+    """Those of `slots` whose designed observations are not finite, or absurdly large. They become
+    0, so that nobody blames the environment for them."""
+    observed = rollout.observations, rollout.final_observations, rollout.last_observations
+    broken = [
+        slot
+        for slot in slots
+        if not all(bool((each[slot].abs() < LARGEST).all()) for each in observed)
+    ]
+    for each in observed:
+        each[broken] = 0.0
+    return broken
 
 
 def spoiled_members(

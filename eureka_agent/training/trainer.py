@@ -42,7 +42,7 @@ from eureka_agent.training.members import (
 )
 from eureka_agent.training.population import StackedMembers, curve_points
 from eureka_agent.training.reward import Reward
-from eureka_agent.training.rollout import Rollout, spoiled_members
+from eureka_agent.training.rollout import Rollout, broken_observations, spoiled_members
 
 _HUGE = "the reward's numbers are too large to be averaged or learned from"
 
@@ -105,8 +105,10 @@ class Trainer:
         device: str = "cpu",
         reward_timeout: float = REWARD_TIMEOUT,
         iteration_limit: float | None = None,
+        designed: int = 0,
     ) -> None:
-        """`iteration_limit`: timeout in seconds of an iteration's steps."""
+        """`iteration_limit`: timeout in seconds of an iteration's steps. `designed`: most numbers
+        of an observation that is designed; 0: none is."""
         check_training(settings)
         self._settings = settings
         rows = slots * settings.num_envs
@@ -125,7 +127,7 @@ class Trainer:
         self._task = task
         variables, constants = self._environment.all_variables(), self._environment.constants
         self._fitness = FitnessFunction(task, variables, constants)
-        self._population = StackedMembers(self._environment, settings, slots)
+        self._population = StackedMembers(self._environment, settings, slots, designed)
         distribution = self._population.distribution
         self.policy_metadata = {"activation": settings.activation, **distribution.metadata}
         """Metadata for `policy_bytes` of every policy from here."""
@@ -241,12 +243,15 @@ class Trainer:
         for part in ("physics", "policy"):
             self.timers[part] = self._population.collector.seconds[part]
         trained = {slot: member.env_steps for slot, member in self._members.items()}
+        broken = broken_observations(rollout, self._population.collector.designed)
         spoiled = spoiled_members(rollout, trained, type(self._environment))
         with self._timed("reward"):
             given = self._members, rollout, self._reward_timeout
             rewards, components, failures = member_rewards(*given)
         nan_actions = Failure("not-a-number", f"the policy's actions became NaN: {_HUGE}")
         failures |= dict.fromkeys(spoiled, nan_actions)
+        unseen = Failure("not-a-number", "the designed observation became NaN, infinite or huge")
+        failures |= dict.fromkeys(broken, unseen)
         fitness = self._fitness_of(rollout, failures)
         ended = rollout.terminated | rollout.truncated
         episodes = self._episodes.update(fitness, ended)
@@ -283,7 +288,8 @@ class Trainer:
         numbers = settings.updates, settings.checkpoints, settings.kept_policies
         begin = job.curriculum[-1].env_steps if job.curriculum else 0
         keeper = CheckpointKeeper(*numbers, counts_from=begin)
-        self._population.start(slot, job.seed, distribution_at(job.curriculum, 0))
+        begins = distribution_at(job.curriculum, 0), job.reward.observation
+        self._population.start(slot, job.seed, *begins)
         self._episodes.reset(slot)
         member = self._members[slot] = Member(job, keeper, time.perf_counter())
         if job.snapshot is None:

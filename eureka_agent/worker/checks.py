@@ -14,7 +14,7 @@ from torch import Tensor
 
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import Finding
-from eureka_agent.rewards import RewardSpecification
+from eureka_agent.rewards import OBSERVATION_FUNCTION, RewardSpecification
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.reward import (
     LARGEST_REWARD,
@@ -30,6 +30,7 @@ from eureka_agent.worker.extremes import (
     drawn_states,
     extreme_states,
 )
+from eureka_agent.worker.observation_checks import check_observation
 
 TIMED_ROWS = 512
 """Rows of the timed call: one PPO iteration of 16 environments and 32 steps."""
@@ -54,7 +55,8 @@ def check_reward(
     try:
         reward = load_reward(specification, environment_class)
     except RewardLoadError as error:
-        return [findings.finding("D301", error.message, error.hint)]
+        observes = f"{OBSERVATION_FUNCTION}: " in error.message
+        return [findings.finding("D319" if observes else "D301", error.message, error.hint)]
     try:
         result = reward(recorded)
     except RewardContractError as error:
@@ -69,6 +71,8 @@ def check_reward(
     checks = _Checks(reward, specification, recorded, result)
     with contextlib.suppress(_Wrong):
         checks.run(environment_class)
+    if reward.observation is not None:
+        checks.findings += check_observation(reward.observation, recorded, environment_class)
     return checks.findings
 
 

@@ -33,6 +33,7 @@ from eureka_agent.boundary import filters
 from eureka_agent.boundary.filters import TRAP, Rule, Test, assemble, refuse
 from eureka_agent.boundary.system_calls import Architecture, current_architecture
 from eureka_agent.errors import signal_name
+from eureka_agent.training.observation_trace import traced
 
 _PR_SET_DUMPABLE = 4
 _PROT_READ, _PROT_WRITE, _PROT_EXEC = 0x1, 0x2, 0x4
@@ -127,6 +128,7 @@ def warm_up() -> None:
     torch.ones(64, 64) @ torch.ones(64, 64), half @ half
     _compile_integer_product()
     torch.func.vmap(torch.sum)(x)
+    traced(lambda x: x.norm(dim=-1, keepdim=True), {"x": (3,)}, {})
     repr(x), f"{x[0, 0]:.3f}", repr(x > 1), repr(x.to(torch.complex64))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -30,6 +30,7 @@ from eureka_agent.training.evaluation import (
     trajectories_bytes,
     worst_and_best,
 )
+from eureka_agent.training.observation import DesignedObservation
 from eureka_agent.training.policy import check_sizes, load_policy
 from eureka_agent.worker.channel import File
 
@@ -50,6 +51,7 @@ class UntrainedPolicy:
     def __init__(self, environment: type[VecTask], width: float) -> None:
         """`width`: 0 for zero actions (the first of choices), 1 for the whole range."""
         self.num_observations = environment.num_observations
+        self.observation: DesignedObservation | None = None
         self.distribution = distribution_of(environment)
         self.spread = torch.full((self.distribution.num_parameters,), _NO_NOISE)
         """Too small for clipping to change a mean."""

@@ -40,6 +40,10 @@ _HINTS = {
     " or columns",
     "D318": "leave one of them out, or return what sets them apart: what is learned from episodes"
     " cannot",
+    "D320": "keep divisors, logarithms and roots away from zero and below it",
+    "D321": "leave numbers out that say nothing, unless they change in skilled motion alone",
+    "D322": "a policy that is not told where to go cannot go there: add it, or what it is relative"
+    " to the robot",
 }
 """Repairs of the findings that have one and the same."""
 _LINE = re.compile(r"^line (\d+): ")

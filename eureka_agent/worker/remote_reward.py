@@ -22,6 +22,7 @@ from eureka_agent.rewards import RewardSpecification
 from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variable
+from eureka_agent.training.observation import DesignedObservation, ObservationError
 from eureka_agent.training.reward import RewardContractError
 from eureka_agent.worker import reward_process
 from eureka_agent.worker.confinement import describe_exit
@@ -55,6 +56,8 @@ class RemoteReward:
         self._constants = tuple(specified)
         self._quaternion_order = quaternion_order
         self._process = self._start(rows)
+        self.observation: DesignedObservation | None = None
+        """Observation that its source designs for the policy; None: the environment's own."""
         self.arguments = self._load(self._process)
         """Variable names and `previous_<variable>`, in the function's order."""
         self._allowed = frozenset(self.arguments)
@@ -148,7 +151,12 @@ class RemoteReward:
         known = {each.name for each in self._variables if trusted or not each.private}
         are_known = all(variable_of(name) in known for name in names)
         if names and len(set(names)) == len(names) and are_known:
-            return names
+            if answer.observation is None or self.observation is not None:
+                return names
+            shapes = {each.name: each.shape for each in self._variables if not each.private}
+            with contextlib.suppress(ObservationError):
+                self.observation = DesignedObservation(answer.observation, shapes)
+                return names
         process.close()
         raise RewardLoadError(_invalid_answer().message, "compute with torch alone")
 

@@ -19,6 +19,7 @@ from eureka_agent.errors import EurekaError, RewardLoadError
 from eureka_agent.records import ConstantSpec, Record
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.task import PREVIOUS_PREFIX, Constant, QuaternionOrder, Variable
+from eureka_agent.training.observation import ObservationProgram
 from eureka_agent.training.reward import RewardContractError, RewardFunction
 
 MAX_MESSAGE_BYTES = 1 << 16
@@ -59,6 +60,8 @@ class Answer(Record):
     code: Literal["loaded", "called", "load", "raised", "contract"]
     names: tuple[str, ...] = ()
     """The reward's arguments, or its components, whose values follow the total."""
+    observation: ObservationProgram | None = None
+    """Observation that a loaded source designs."""
     message: str = ""
     hint: str = ""
 
@@ -126,7 +129,8 @@ def serve_reward(channel: socket.socket, memory: SharedTensors, load: Load) -> N
         _answer(channel, _failed("load", error))
         return
     used = [place for place in load.arguments if place.name in reward.arguments]
-    _answer(channel, Answer(code="loaded", names=reward.arguments))
+    program = None if reward.observation is None else reward.observation.program
+    _answer(channel, Answer(code="loaded", names=reward.arguments, observation=program))
     while True:
         rows = json.loads(receive(channel))
         values = {place.name: memory.at(place.offset, (rows, *place.shape)) for place in used}

@@ -11,12 +11,13 @@ from eureka_agent.boundary import events
 from eureka_agent.boundary.commands import Prepare, Train
 from eureka_agent.errors import RewardLoadError
 from eureka_agent.records import CurvePoint
+from eureka_agent.rewards import MOST_OBSERVATIONS
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.task import Task
 from eureka_agent.training import trainer
 from eureka_agent.training.members import load_snapshot, snapshot_bytes
-from eureka_agent.training.policy import policy_bytes
+from eureka_agent.training.policy import OBSERVATION, policy_bytes
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
@@ -44,6 +45,7 @@ class TrainedPopulation:
         self._rewards: dict[str, RemoteReward] = {}
         self._rows = settings.num_envs * settings.horizon
         self._snapshot_s = command.snapshot_s
+        self._designs = command.designs
         self._points: dict[str, list[CurvePoint]] = {}
         self._last_progress = self._last_snapshots = time.monotonic()
         self._files_made = 0
@@ -51,6 +53,7 @@ class TrainedPopulation:
             lambda num_envs: loaded.make(task, num_envs, device=device),
             *(task, settings, command.slots, device),
             iteration_limit=command.iteration_limit_s,
+            designed=MOST_OBSERVATIONS if command.designs else 0,
         )
 
     @property
@@ -66,6 +69,10 @@ class TrainedPopulation:
         try:
             asked = command.reward, self._rows
             reward = RemoteReward.on(self._environment_class, self._nursery, *asked)
+            if reward.observation is not None and not self._designs:
+                reward.close()
+                what = "it designs an observation, and the training was asked for without one"
+                return failed("contract", what)
         except RewardLoadError as error:
             return failed("contract", error.message)
         except TimeLimitError as error:
@@ -103,20 +110,20 @@ class TrainedPopulation:
         ended: list[events.Event] = []
         files: list[File] = []
         for result in self._trainer.iterate():
-            if isinstance(result, trainer.MemberFinished | trainer.MemberFailed):
-                self._end(result.job)
             match result:
                 case trainer.MemberProgress(job, point):
                     self._points.setdefault(job, []).append(point)
                 case trainer.MemberFinished(job, outcome, policies):
-                    names = {place: self._policy(each, files) for place, each in policies.items()}
+                    names = {at: self._policy(job, each, files) for at, each in policies.items()}
                     ended.append(events.Trained(job=job, outcome=outcome, policies=names))
                 case trainer.MemberAtRung(job, env_steps, policy):
-                    name = self._policy(policy, files)
+                    name = self._policy(job, policy, files)
                     at_rungs.append(events.RungReached(job=job, env_steps=env_steps, policy=name))
                 case trainer.MemberFailed(job, code, reason, env_steps):
                     end = {"code": code, "reason": reason, "env_steps": env_steps}
                     ended.append(events.TrainingFailed(job=job, **end))
+            if isinstance(result, trainer.MemberFinished | trainer.MemberFailed):
+                self._end(result.job)
         due = time.monotonic() - self._last_snapshots >= self._snapshot_s
         saved = self._saved(files) if due else []
         # points of a training come before its end, and before a snapshot that counts them; its
@@ -131,8 +138,11 @@ class TrainedPopulation:
         saved = self._saved(files)
         return [self._progress(), *files, *saved]
 
-    def _policy(self, policy: dict[str, Tensor], files: list[File]) -> str:
-        return self._file("policy", policy_bytes(policy, self._trainer.policy_metadata), files)
+    def _policy(self, job: str, policy: dict[str, Tensor], files: list[File]) -> str:
+        metadata, designed = self._trainer.policy_metadata, self._rewards[job].observation
+        if designed is not None:
+            metadata = {**metadata, OBSERVATION: designed.json()}
+        return self._file("policy", policy_bytes(policy, metadata), files)
 
     def _file(self, kind: str, content: bytes, files: list[File]) -> str:
         self._files_made += 1

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from eureka_agent.reward_names import HELPER_NAMES, is_helper_module
 from eureka_agent.task import QuaternionOrder
-from eureka_agent.training.reward import helpers
+from eureka_agent.training.compiled_reward import helpers
 
 Array = NDArray[np.float64]
 Helpers = dict[str, Callable[..., Any]]
