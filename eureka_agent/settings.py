@@ -229,7 +229,7 @@ class SearchSettings(TrainingSettings):
     price: tuple[str, ...] = Field((), json_schema_extra=WITHIN)
     """Price of a model that is not in the table, as <provider>/<model>=<dollars for a million
     tokens of prompts>,<of replies>."""
-    strategy: Literal["auto", "greedy", "best-of-n", "islands"] = Field(
+    strategy: Literal["auto", "greedy", "best-of-n", "islands", "map-elites"] = Field(
         "auto", json_schema_extra=WITHIN
     )
     """Strategy that chooses parents and operators; auto: best-of-n where the offline designer's

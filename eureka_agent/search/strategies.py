@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from eureka_agent.designer.source_tools import entry_function, parameter_names
 from eureka_agent.ranking import ranked
 from eureka_agent.records import Attempt, Operator
+from eureka_agent.rewards import OBSERVATION_FUNCTION
 from eureka_agent.settings import SearchSettings, strategy_name
+from eureka_agent.task import PREVIOUS_PREFIX
 
 
 @dataclass(frozen=True)
@@ -186,7 +190,62 @@ def rank_of_turn(turn: int) -> int:
     return (number & -number).bit_length() - 1
 
 
-STRATEGIES: dict[str, type[Strategy]] = {"greedy": Greedy, "best-of-n": BestOfN, "islands": Islands}
+class MapElites:
+    """MAP-Elites (Mouret and Clune 2015), as LIMEN uses it for observations: the best attempt of
+    each niche is a parent in turn, so that other sizes and kinds are not crowded out."""
+
+    _OPERATORS = (
+        Operator.IMPROVE,
+        Operator.CROSSOVER,
+        Operator.MUTATE_STRUCTURE,
+        Operator.DIFFERENT,
+    )
+
+    def plan(self, iteration: int, finished: Sequence[Attempt], samples: int) -> list[ProposalPlan]:
+        """Fresh proposals at first, then every niche's best in turn."""
+        best: dict[tuple[int, bool], Attempt] = {}
+        for attempt in ranked(finished):
+            best.setdefault(niche_of(attempt), attempt)
+        elites, plans = list(best.values()), []
+        for sample in range(samples if elites else 0):
+            turn = max(iteration - 1, 0) * samples + sample
+            parent, other = (elites[(turn + more) % len(elites)] for more in (0, 1))
+            # another operator for the same niche in each round of the niches
+            operator = self._OPERATORS[(turn + turn // len(elites)) % len(self._OPERATORS)]
+            if operator is Operator.CROSSOVER and len(elites) > 1:
+                pair = (each.id for each in elites if each in (parent, other))
+                plans.append(ProposalPlan(operator, tuple(pair)))
+                continue
+            alone = Operator.MUTATE_STRUCTURE if operator is Operator.CROSSOVER else operator
+            plans.append(ProposalPlan(alone, (parent.id,)))
+        return plans or [ProposalPlan(Operator.FRESH)] * samples
+
+
+_NICHE_WIDTH, _MOST_SIZE = 4, 3
+
+
+def niche_of(attempt: Attempt) -> tuple[int, bool]:
+    """Size and kind of what an attempt designs: how many variables its observation reads, in steps
+    of four up to twelve, and whether it calculates with them; without an observation how many its
+    reward reads, and whether it reads values of the step before."""
+    reward = attempt.proposal.reward
+    if not reward.designs_observation:
+        names = parameter_names(reward.source)
+        kind = any(name.startswith(PREVIOUS_PREFIX) for name in names)
+    else:
+        names = parameter_names(reward.source, OBSERVATION_FUNCTION)
+        function = entry_function(reward.source, OBSERVATION_FUNCTION)
+        nodes = [] if function is None else ast.walk(function)
+        kind = any(isinstance(node, ast.BinOp) for node in nodes)
+    return min((len(names) - 1) // _NICHE_WIDTH, _MOST_SIZE), kind
+
+
+STRATEGIES: dict[str, type[Strategy]] = {
+    "greedy": Greedy,
+    "best-of-n": BestOfN,
+    "islands": Islands,
+    "map-elites": MapElites,
+}
 """By the names that `--strategy` takes."""
 
 

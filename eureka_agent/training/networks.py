@@ -225,10 +225,11 @@ class StackedNetworks:
         self._ranges: dict[tuple[int, int], MemberNetworks] = {}
 
     def initialize(
-        self, member: int, seed: int, distribution_parameter: float, inputs: int
+        self, member: int, seed: int, distribution_parameter: float, inputs: int | None = None
     ) -> None:
         """Draw a member's parameters on the CPU: orthogonal weights, zero biases, a small head. The
-        weights of observations from number `inputs` on are 0, and stay so where those are 0."""
+        weights of observations from number `inputs` on, if given, are 0, and stay so where those
+        are 0."""
         generator = torch.Generator().manual_seed(seed)
         self.parameters[member] = 0.0
         named = self._named(self.parameters)
@@ -238,7 +239,7 @@ class StackedNetworks:
                 last_value = name.startswith(f"{_VALUE}.{len(self._affine_shapes) - 1}")
                 gain = _POLICY_HEAD_GAIN if last else 1.0 if last_value else math.sqrt(2.0)
                 first = name.endswith(".0.weight")
-                weight = torch.empty(inputs if first else tensor.shape[1], tensor.shape[2])
+                weight = torch.empty(tensor.shape[1:])[: inputs if first else None]
                 torch.nn.init.orthogonal_(weight, gain, generator)
                 tensor[member, : len(weight)] = weight.to(tensor.device)
         if self._distribution.parameter:

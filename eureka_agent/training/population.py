@@ -56,7 +56,7 @@ class StackedMembers:
         self._update = PPOUpdate(*learned, settings)
         self._generators = [torch.Generator(device) for _ in range(members)]
         sizes = members, settings.num_envs, settings.horizon
-        self.collector = RolloutCollector(environment, self.distribution, *sizes, size)
+        self.collector = RolloutCollector(environment, self.distribution, *sizes, designed)
         rows = settings.horizon * settings.num_envs
         self._permutations = torch.arange(rows, device=device).repeat(members, settings.epochs, 1)
 

@@ -60,12 +60,12 @@ class RolloutCollector:
         members: int,
         num_envs: int,
         horizon: int,
-        width: int,
+        designed: int = 0,
     ) -> None:
-        """`width`: numbers of an observation, at least the environment's."""
+        """`designed`: most numbers of an observation that is designed; 0: none is."""
         self.designed: dict[int, DesignedObservation] = {}
         """Observations of the members that have one of their own."""
-        self._width = width
+        self._width = width = max(designed, environment.num_observations)
         self._environment = environment
         self._distribution = distribution
         self._num_envs = num_envs

@@ -367,9 +367,8 @@ def test_failures_are_told_by_what_they_read_and_why_they_ended(
 
 
 def test_code_in_the_system_prompt_keeps_its_own_rules() -> None:
-    blocks = re.findall(
-        r"```python\n(.*?)```", render("system.md", rewards="code", calls=0, turns=0), re.DOTALL
-    )
+    values = {"rewards": "code", "design": "reward", "calls": 0, "turns": 0}
+    blocks = re.findall(r"```python\n(.*?)```", render("system.md", **values), re.DOTALL)
     example = ast.parse(blocks[-1])
     function = next(node for node in example.body if isinstance(node, ast.FunctionDef))
     assert function.name == "compute_reward"

@@ -33,6 +33,7 @@ class Spy:
     """A reward that notes whether it was called."""
 
     arguments = ("height", "motion")
+    observation = None
 
     def __init__(self) -> None:
         self.rows = 0

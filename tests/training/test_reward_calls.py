@@ -202,6 +202,7 @@ class Scripted:
     """A reward whose components have the names that stand in a list, one entry a call."""
 
     arguments = ("position",)
+    observation = None
 
     def __init__(self, *names: str) -> None:
         self._names = iter(names)

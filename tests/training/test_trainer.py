@@ -129,6 +129,7 @@ class Slow:
 
     def __init__(self, reward: RewardFunction, seconds: float) -> None:
         self.arguments = reward.arguments
+        self.observation = None
         self._reward = reward
         self._seconds = seconds
 

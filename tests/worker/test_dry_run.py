@@ -268,6 +268,44 @@ async def test_factors_of_a_learned_reward_are_there_and_differ(
             assert "'a' and 'c'" in each.message
 
 
+OBSERVED = """import torch
+def compute_reward(goal_distance):
+    return -goal_distance, {"near": -goal_distance}
+def design_observation(ball_position_w, goal_position_w, ball_speed):
+    a, goal, speed = ball_position_w, goal_position_w, ball_speed.unsqueeze(-1)
+    return """
+
+
+@pytest.mark.parametrize(
+    ("returned", "code", "says"),
+    [
+        ("torch.cat([a, goal, speed], dim=-1)", "", ""),
+        ("torch.cat([a, goal - a[:, :2], speed], dim=-1)", "", ""),
+        ("a - a.mean(dim=0)", "D319", "depends on other rows"),
+        ("a[:, 7:]", "D319", "(batch, 0)"),
+        ("a.repeat(1, 4000)", "D319", "(batch, 12000)"),
+        ("torch.cat([goal, 1.0 / (speed - speed)], dim=-1)", "D320", "number 2 is NaN"),
+        ("torch.cat([goal, torch.ones_like(a)], dim=-1)", "D321", "its 5 numbers 2, 3, 4"),
+    ],
+)
+async def test_faults_of_a_designed_observation(
+    scratch: Path, returned: str, code: str, says: str
+) -> None:
+    runner = DryRunner(ProcessWall(), Problem("ball_balance", "roll_to"), scratch, TIMEOUT_S)
+    await runner.start()
+    try:
+        found = await runner.dry_run(given_reward(OBSERVED + returned))
+        source = "def design_observation(ball_position_w):\n    return ball_position_w\n"
+        blind = await runner.dry_run(given_reward(OBSERVED.partition("def design")[0] + source))
+    finally:
+        await runner.close()
+    assert [each.code for each in found] == [code] * bool(code)
+    assert all(says in each.message for each in found)
+    # where the ball is to go stays in an episode, and is not told
+    assert [(each.code, each.severity) for each in blind] == [("D322", "warning")]
+    assert "'goal_position_w'" in blind[0].message
+
+
 async def test_it_has_no_descriptors_but_its_own(dry_runner: DryRunner) -> None:
     """Its input and outputs, which lead nowhere, and its way to the worker."""
     found = the_only_error(
