@@ -71,8 +71,10 @@ class Subject:
 
 
 def subject(reference: str) -> Subject:
-    """A task from `env` or `env/task`."""
-    environment, _, task_name = reference.partition("/")
+    """A task from `env` or `env/task`; `env` may be a folder with a slash in its path."""
+    environment, _, task_name = reference.rpartition("/")
+    if not environment:
+        environment, task_name = reference, ""
     loaded = load_environment(environment)
     name, task = loaded.task(task_name or None)
     return Subject(f"{environment}/{name}", loaded, task)

@@ -36,7 +36,7 @@ def traced(
 ) -> ObservationProgram:
     """The operations of `function` of variables with these `shapes`, without the batch, and
     `constants`. Raises ObservationError, and whatever the function raises."""
-    first, second = (_Recording(function, shapes, constants, rows) for rows in _ROWS)
+    first, second = (_Traced(function, shapes, constants, rows) for rows in _ROWS)
     if [each.operation for each in first.steps] != [each.operation for each in second.steps]:
         raise ObservationError("its operations differ with the number of rows")
     merged = tuple(map(_merged, first.steps, second.steps))
@@ -52,7 +52,7 @@ def traced(
     )
 
 
-class _Recording(TorchDispatchMode):
+class _Traced(TorchDispatchMode):
     """One call with a number of rows."""
 
     def __init__(

@@ -1,0 +1,100 @@
+"""What is worth designing: the reward, the observation, or both (LIMEN's question), where the
+environment's own observation is good and where it was made bad on purpose.
+
+    python benchmarks/observations.py --worse FOLDER
+    python benchmarks/observations.py --runs ARM=FOLDER …
+
+`--worse` writes two environments: a ball on a tray whose policy is not told where the goal is, and
+a hopper whose policy sees no velocities. Searches on them and on the environments that they come
+from are run by `eureka search --design …`, with a model and equal trainings; `--runs` counts the
+stored ones. Beside them: the human reward on the environment's own observation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from pathlib import Path
+from typing import Any
+
+from _common import start, subject
+from _results import write_result
+from designer_tools import counted
+from reward_kinds import trained
+
+from eureka_agent.archive.run_folder import find_run, open_run
+from eureka_agent.resources import resource_folder
+
+WORSE = {
+    "ball_balance": ("BallBalance", "goal"),
+    "hopper": ("Hopper", "velocit"),
+}
+"""Class of each environment, and a part of the names of the observed quantities that go."""
+TASKS = {"ball_balance": "roll_to", "hopper": "run"}
+SEEDS = 8
+PATCH = """
+
+
+def _without(cls, word):
+    sizes = [len(each.entries) or 1 for each in cls.observation_channels]
+    named = [each.name for each, size in zip(cls.observation_channels, sizes) for _ in range(size)]
+    kept = [place for place, name in enumerate(named) if word not in name]
+    whole, compute = cls.num_observations, cls.compute_observations
+
+    def compute_observations(self):
+        seen, self.obs_buf = self.obs_buf, torch.zeros(self.num_envs, whole, device=self.device)
+        compute(self)
+        seen[:] = self.obs_buf[:, kept]
+        self.obs_buf = seen
+
+    cls.compute_observations, cls.num_observations = compute_observations, len(kept)
+    channels = cls.observation_channels
+    cls.observation_channels = tuple(each for each in channels if word not in each.name)
+"""
+
+
+def write_worse(folder: Path) -> None:
+    """Copies of the environments, with less to observe, each in a folder of its own."""
+    envs = resource_folder("envs")
+    for name, (cls, word) in WORSE.items():
+        copy = folder / f"{name}_blind"
+        shutil.copytree(envs / name, copy, ignore=shutil.ignore_patterns("cards", "__pycache__"))
+        for shared in (envs / "_shared").glob("*.py"):
+            shutil.copy(shared, copy)
+        source = (copy / "env.py").read_text(encoding="utf-8")
+        (copy / "env.py").write_text(f"{source}{PATCH}\n\n_without({cls}, {word!r})\n")
+        print(copy)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--worse", type=Path, metavar="FOLDER")
+    parser.add_argument("--runs", nargs="+", default=[], metavar="ARM=FOLDER")
+    given = parser.parse_args()
+    if given.worse is not None:
+        write_worse(given.worse)
+        return
+    start()
+    lines, human = list[dict[str, Any]](), dict[str, Any]()
+    for word in given.runs:
+        arm, _, folder = word.partition("=")
+        run = open_run(find_run(str(Path(folder))), reading=True)
+        env = Path(run.settings.env)
+        lines.append({**counted(arm, run), "task": f"{env.name}/{run.description.task}"})
+        if env.name not in human:
+            of_task = subject(f"{run.settings.env}/{run.description.task}")
+            found = trained(of_task, "code", SEEDS)
+            human[env.name] = {key: found[key] for key in ("fitness", "mean", "std")}
+    for each in sorted(lines, key=lambda it: (it["task"], it["arm"])):
+        first = " ".join(f"{it:.2f}" for it in each["first_scores"][0])
+        value = f"{each['mean']:6.2f} ± {each['std']:.2f}"
+        print(f"{each['task']:26} {each['arm']:12} {value}  {first}")
+    for name, found in human.items():
+        print(f"{name:26} {'human':12} {found['mean']:6.2f} ± {found['std']:.2f}")
+    write_result("observations", {"searches": lines, "human": human})
+
+
+if __name__ == "__main__":
+    main()
