@@ -24,6 +24,7 @@ from eureka_agent.critic.contract import FUNCTION_NAME, reward_functions
 from eureka_agent.critic.memory import Bare, normalized, parsed
 from eureka_agent.critic.repair import replaced
 from eureka_agent.errors import EurekaError
+from eureka_agent.rewards import OBSERVATION_FUNCTION
 from eureka_agent.text import clipped, one_line
 
 ENTRY_POINT = FUNCTION_NAME
@@ -105,11 +106,14 @@ def difference(parent: str, child: str) -> str:
         return "no difference"
     before, after = terms(parent), terms(child)
     old, new = number_constants(parent), number_constants(child)
+    saw, sees = (parameter_names(each, OBSERVATION_FUNCTION) for each in (parent, child))
     changed = [_short(name) for name in after if before.get(name, after[name]) != after[name]]
     parts = [
         *_few([f"+ term {_short(name)}" for name in after if name not in before]),
         *_few([f"- term {_short(name)}" for name in before if name not in after]),
         *([f"other form of {', '.join(changed)}"] if changed else []),
+        *_few([f"+ observes {_short(name)}" for name in sees if name not in saw]),
+        *_few([f"- observes {_short(name)}" for name in saw if name not in sees]),
         *_few(
             [
                 f"{_short(name)} {old[name]:.4g} → {value:.4g}"

@@ -76,7 +76,9 @@ class RunTools:
 
     def __init__(self, bench: Bench, observer: Observer) -> None:
         self._bench, self._observer = bench, observer
-        self.specs = tuple(each.spec for each in tools_of(bench))
+        # a draft of an observation alone is paid nothing
+        left_out = "try_reward" if bench.run.settings.design == "observation" else ""
+        self.specs = tuple(each.spec for each in tools_of(bench) if each.name != left_out)
 
     async def answer(self, attempt: str, key: str, call: ToolCall) -> ToolResult:
         """The recorded answer to this call, or a new one; what has none is told why."""

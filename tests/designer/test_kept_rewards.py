@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from eureka_agent.designer.observations import kept_reward, with_observation
+from eureka_agent.designer.source_tools import difference
 from eureka_agent.errors import SettingsError
 from eureka_agent.records import TaskDescription
 from eureka_agent.rewards import baseline
@@ -59,3 +60,10 @@ def test_the_human_reward_is_kept_and_without_a_public_one_nothing_is(arm: TaskD
     assert kept_reward(arm.model_copy(update={**own, "human_reward": hidden})) == KEPT
     with pytest.raises(SettingsError, match="reads public variables alone"):
         kept_reward(arm.model_copy(update={**own, "human_reward": None, "sparse_reward": hidden}))
+
+
+def test_a_difference_names_what_is_seen_and_no_more() -> None:
+    before = f"{KEPT}\n\ndef design_observation(tilt, speed):\n    return tilt\n"
+    after = f"{KEPT}\n\ndef design_observation(tilt, drawer_opening):\n    return tilt\n"
+    assert difference(before, after) == "+ observes drawer_opening; - observes speed"
+    assert difference(KEPT, before) == "+ observes tilt; + observes speed"
