@@ -13,13 +13,11 @@ from the same seeds, and scored as in `reward_kinds.py`.
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import json
 
-import numpy as np
-from _common import start, subject
+from _arms import arms
+from _common import start
 from _results import write_result
-from reward_kinds import show, trained
-from scipy.stats import bootstrap
 
 TASK = "doorkey/reach_goal_far"
 ONCE = """
@@ -51,19 +49,8 @@ def compute_reward(
     way = 0.25 * (now - before)
     return way + succeeded, {"way": way, "goal": succeeded}
 """
-SEEN = 0.09
-"""Fitness from which on a policy has solved the task, that of the task itself."""
-
-
-def difference(ours: list[float], theirs: list[float]) -> list[float]:
-    """Mean difference of two arms with its 95 % interval, bootstrapped over seeds."""
-
-    def between(one: Any, other: Any, axis: int = -1) -> Any:
-        return np.mean(one, axis=axis) - np.mean(other, axis=axis)
-
-    found = bootstrap((ours, theirs), between, n_resamples=10_000, method="basic", rng=0)
-    interval = found.confidence_interval
-    return [float(between(ours, theirs)), float(interval.low), float(interval.high)]
+SOLVED = 0.09
+"""Fitness from which on a policy has solved the task, as the task itself has it."""
 
 
 def main() -> None:
@@ -74,25 +61,11 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     arguments = parser.parse_args()
     start()
-    chosen = subject(TASK)
-    sparse = chosen.loaded.reward_source(chosen.task, "sparse")
-    assert sparse is not None  # the task has one
-    arms = {"sparse": sparse, "human": "", "once": ONCE, "potential": POTENTIAL}
-    found: dict[str, dict[str, Any]] = {}
-    for name, source in arms.items():
-        found[name] = trained(chosen, "code", arguments.seeds, source)
-        show(TASK, name, found[name])
-    scores = {name: line["fitness"] for name, line in found.items()}
-    told = {
-        name: {
-            "fitness": values,
-            "solved": sum(value > SEEN for value in values),
-            "beyond sparse": difference(values, scores["sparse"]),
-            "beyond human": difference(values, scores["human"]),
-        }
-        for name, values in scores.items()
-    }
-    write_result("subgoals", {"task": TASK, "arms": told})
+    found = arms(TASK, {"once": ONCE, "potential": POTENTIAL}, arguments.seeds)
+    for each in found.values():
+        each["solved"] = sum(value > SOLVED for value in each["fitness"])
+    print(json.dumps(found, indent=1))
+    write_result("subgoals", {"task": TASK, "arms": found})
 
 
 if __name__ == "__main__":
