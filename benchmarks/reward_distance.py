@@ -19,14 +19,13 @@ ranks that chooses among drafts) and the plain one without levelling. Regret of 
 size of the difference of their mean fitness over the table's seeds. Figures are rank correlations
 over all pairs of a table, and one-sided: of the distance to the fitness and to the human reward
 with the fitness that is lacking. Pairs share rewards, so intervals are bootstrapped over rewards,
-within tables. `seeds` is what one more training of each reward tells: the regrets by one seed
-against those by the mean of the others.
+within tables; two tables of twelve seeds stand apart. `seeds` is what one more training of each
+reward tells: the regrets by one seed against those by the mean of the others.
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import tempfile
 from collections.abc import Sequence
@@ -35,7 +34,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from _common import start, subject
-from _results import write_result
+from _results import RESULTS, write_result
 from reward_table import BASELINES, RECORDED_SEED, TABLES, _train
 from surrogate import Table, correlation, read
 
@@ -45,6 +44,7 @@ from eureka_agent.training.evaluation import Trajectory, load_trajectories
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.worker.scoring import DISCOUNT, Floats, StoredSteps, stored_steps
 
+SEED_TABLES = RESULTS / "seed_table"
 RESAMPLES = 1000
 _RIDGE = 1e-6
 _MOST_DEVIATIONS = 5.0
@@ -88,7 +88,9 @@ def distances(units: Floats) -> Floats:
     """Half the length of the difference of each two. Shape: (rewards, steps) to (rewards,
     rewards)."""
     squares = (units**2).sum(axis=1)
-    return 0.5 * np.sqrt((squares[:, None] + squares - 2.0 * units @ units.T).clip(min=0.0))
+    found = 0.5 * np.sqrt((squares[:, None] + squares - 2.0 * units @ units.T).clip(min=0.0))
+    # rewards that pay nothing are as far from all others, and rounding must not rank them
+    return found.round(9)
 
 
 def episodes_of(task: str, folder: Path) -> list[dict[str, Trajectory]]:
@@ -142,8 +144,10 @@ def matrices(
 class Judged:
     """A table's rewards with their distances."""
 
-    def __init__(self, table: Table, human: str, folder: Path) -> None:
-        self._fitness = table.fitness
+    def __init__(self, table: Table, folder: Path) -> None:
+        self._fitness, chosen = table.fitness, subject(table.task)
+        human = chosen.loaded.reward_source(chosen.task, "human")
+        assert human is not None  # every task of the tables has one
         sources = {**table.sources, "human": human}
         found = matrices(sources, table.task, episodes_of(table.task, folder))
         count = len(table.sources)
@@ -213,16 +217,19 @@ def main() -> None:
     found: dict[str, list[dict[str, float]]] = {}
     told: dict[str, dict[str, list[float]]] = {}
     with tempfile.TemporaryDirectory() as scratch:
-        for number, path in enumerate(sorted(TABLES.glob("*.json"))):
-            human = json.loads(path.read_text())["sources"]["human"]
-            judged = Judged(read(path), human, arguments.episodes or Path(scratch))
-            found[path.stem] = drawn(judged, number)
-            told[path.stem] = with_intervals([found[path.stem]])
-            line = {name: [round(each, 2) for each in it] for name, it in told[path.stem].items()}
-            print(path.stem, line, flush=True)
-    groups = {"all": list(found.values())}
-    for designer, tables in itertools.groupby(found, key=lambda name: name.partition("-")[0]):
-        groups[designer] = [found[name] for name in tables]
+        paths = [path for folder in (TABLES, SEED_TABLES) for path in sorted(folder.glob("*.json"))]
+        for number, path in enumerate(paths):
+            name = f"{path.parent.name}/{path.stem}"
+            found[name] = drawn(Judged(read(path), arguments.episodes or Path(scratch)), number)
+            told[name] = with_intervals([found[name]])
+            print(name, {it: [round(each, 2) for each in told[name][it]] for it in told[name]})
+    groups = {
+        f"{folder}/{designer}": [found[name] for name in found if f"{folder}/{designer}" in name]
+        for folder, designer in (
+            *((TABLES.name, each) for each in ("", "model", "offline")),
+            (SEED_TABLES.name, ""),
+        )
+    }
     means = {name: with_intervals(tables) for name, tables in groups.items()}
     print(json.dumps(means, indent=1))
     write_result("reward_distance", {"tables": told, "means": means})
