@@ -8,18 +8,22 @@ for whom the task's metric stands in as in the paper's experiments, names the be
 the six (`chosen`), or says nothing but "another", and all rewards are fresh (`fresh`). The first
 round is the same in both. A round is worth its best policy by what the person saw, scored over
 further episodes. At the end the reward that is best by what the person saw in all rounds is trained
-again from fresh seeds, since the best of thirty trainings is lucky.
+again from fresh seeds, since the best of thirty trainings is lucky. What was searched is kept in
+`results/best_and_worst.json`, and not made again.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
+from dataclasses import astuple
+from statistics import fmean
 from typing import Any
 
 from _common import start, subject
-from _results import write_result
+from _results import RESULTS, write_result
 from _searches import own_runs_folder
 from reward_kinds import trained
 
@@ -34,6 +38,7 @@ from eureka_agent.search import session
 from eureka_agent.search.board import newest
 from eureka_agent.search.refinement import Refinement
 
+NAME = "best_and_worst"
 TASKS = ("quadcopter/approach", "hopper/run")
 ARMS = {"chosen": "greedy", "fresh": "best-of-n"}
 """Strategies by arm."""
@@ -105,26 +110,26 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("tasks", nargs="*", default=list(TASKS), metavar="TASK")
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
     start()
     found: dict[str, dict[str, Any]] = {}
-    for task in arguments.tasks:
-        lines: dict[str, list[Any]] = {arm: [] for arm in ARMS}
-        for seed in range(arguments.seeds):
-            for arm in ARMS:
-                with own_runs_folder():
-                    rounds, best = asyncio.run(searched(task, arm, seed))
-                again = trained(subject(task), "code", RETRAINED, best)["fitness"]
-                lines[arm].append({"rounds": rounds, "best": best, "again": again})
-                print(task, arm, seed, rounds, again, flush=True)
-        winners = [[sum(each["again"]) / RETRAINED for each in lines[arm]] for arm in ARMS]
-        difference = compare(*winners)
-        assert difference is not None  # there are several searches
-        ends = difference.difference, difference.low, difference.high
-        found[task] = {"searches": lines, "chosen beyond fresh": ends}
-    print(json.dumps({task: each["chosen beyond fresh"] for task, each in found.items()}))
-    write_result("best_and_worst", {"tasks": found})
+    if (RESULTS / f"{NAME}.json").is_file():
+        found = json.loads((RESULTS / f"{NAME}.json").read_text())["tasks"]
+    for seed, task in itertools.product(range(arguments.seeds), arguments.tasks):
+        lines = found.setdefault(task, {}).setdefault("searches", {arm: [] for arm in ARMS})
+        for arm in ARMS:
+            if len(lines[arm]) > seed:
+                continue
+            with own_runs_folder():
+                rounds, best = asyncio.run(searched(task, arm, seed))
+            again = trained(subject(task), "code", RETRAINED, best)["fitness"]
+            lines[arm].append({"rounds": rounds, "again": again})
+            print(task, arm, seed, rounds, again, flush=True)
+        winners = [[fmean(each["again"]) for each in lines[arm]] for arm in ARMS]
+        if (difference := compare(*winners)) is not None:
+            found[task]["chosen beyond fresh"] = astuple(difference)
+        write_result(NAME, {"tasks": found})
 
 
 if __name__ == "__main__":
