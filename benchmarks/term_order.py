@@ -34,6 +34,7 @@ ORDERS = {
         *("reach", "reach_closely", "failure", "slow", "upright", "turning_slowly", "effort"),
     ),
     "cartpole/swingup": ("upright", "balanced", "failure"),
+    "hopper/run": ("forward", "alive", "upright", "effort"),
 }
 SEED = 10_000
 
