@@ -19,18 +19,22 @@ from benchmarks.table import render, rows
 
 FOLDER = Path(__file__).resolve().parent
 STUDIES = (
+    "best_and_worst",
     "certainty",
     "choices",
     "designer_tools",
     "learning_parity",
     "mutants",
     "offline_designer",
+    "reward_distance",
     "reward_table",
     "roles",
     "room_above_human",
     "search_efficiency",
     "strategies",
+    "subgoals",
     "surrogate",
+    "term_order",
     "wishes",
 )
 """Studies behind earlier decisions (half an hour to two hours each), or of existing runs. They run
