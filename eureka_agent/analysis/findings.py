@@ -11,6 +11,7 @@ import numpy as np
 
 from eureka_agent.analysis.coverage import never_paid
 from eureka_agent.analysis.curves import MIN_CHECKPOINTS, Evidence, noise, rank_correlation
+from eureka_agent.label_records import LearnedLabels
 from eureka_agent.records import DiagnosisFinding, LearnedBlend
 
 DEAD_SPREAD = 0.01
@@ -358,6 +359,8 @@ def learned_reward(evidence: Evidence) -> list[DiagnosisFinding]:
         return []
     if isinstance(learned, LearnedBlend):
         return _blend(learned)
+    if isinstance(learned, LearnedLabels):
+        return _labels(learned)
     if not learned.explained:
         message = (
             f"All {learned.episodes} episodes had the same fitness, so nothing was learned of it"
@@ -391,6 +394,21 @@ def _blend(learned: LearnedBlend) -> list[DiagnosisFinding]:
     if learned.weight < LEAST_EXPLAINED:
         advice = "look for what pays against the task: a sign, a term that can be farmed, an end"
     return _finding("learned-reward", message, advice, learned.weight)
+
+
+def _labels(learned: LearnedLabels) -> list[DiagnosisFinding]:
+    share = learned.labelled / max(learned.captions, 1)
+    message = (
+        f"A model labelled {learned.labelled} of the {learned.captions} captions of states that the"
+        f" training reached, and they were paid beside the total ({learned.method})."
+    )
+    for name, captions in (("Best", learned.best), ("Worst", learned.worst)):
+        told = (f"{each.text!r} {each.value:.2g} ({each.count} steps)" for each in captions)
+        message += f" {name}: {'; '.join(told)}." * bool(captions)
+    advice = "let the total lead to what the labels do not name"
+    if share < LEAST_EXPLAINED:
+        advice = "few labels came in time: rely on the total, or raise --label-requests"
+    return _finding("learned-reward", message, advice, share)
 
 
 FINDINGS: tuple[Callable[[Evidence], list[DiagnosisFinding]], ...] = (

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -151,7 +151,8 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     if report.description.command is not None:
         files, missing = _of_command(exported, policy)
     else:
-        files, missing = _of_trainer(report, exported, policy)
+        labels = run.archive.state.labels()
+        files, missing = _of_trainer(report, exported, policy, labels)
     made = not folder.exists()
     try:
         with _storing(folder):
@@ -179,7 +180,7 @@ def _of_command(exported: Exported, policy: Path) -> tuple[dict[str, bytes], dic
 
 
 def _of_trainer(
-    report: RunReport, exported: Exported, policy: Path
+    report: RunReport, exported: Exported, policy: Path, labels: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, bytes], dict[str, str]]:
     """Files of an attempt of this program's trainer, the README first, which marks even an
     unfinished folder as an export; and the reason for those that are missing."""
@@ -201,6 +202,8 @@ def _of_trainer(
         policies[ONNX] = policy_files.onnx_model(policy, description)
     if exported.reward.kind != "code":
         learned = policy_files.learned_numbers(policy)
+        if exported.reward.kind == "labels":
+            learned["labels"] = list(labels)
         policies[LEARNED_FILE] = json.dumps(learned).encode()
     texts = text_files(exported, described, onnx=ONNX not in missing)
     return {name: text.encode() for name, text in texts.items()} | policies, missing

@@ -63,6 +63,10 @@ class RunState:
     """Plans by iteration and sample."""
     answers: dict[str, entries.ToolAnswered] = field(default_factory=dict)
     """Answers of tools, by key."""
+    captions_asked: dict[int, entries.CaptionsAsked] = field(default_factory=dict)
+    """Requests for labels, by number."""
+    captions_labelled: dict[int, entries.CaptionsLabelled] = field(default_factory=dict)
+    """What came of them."""
     confirmations: tuple[entries.ConfirmationStarted, ...] = ()
     batches: dict[str, RequestBatch] = field(default_factory=dict)
     """Batches of requests to models by the run's own id, in the order of their planning."""
@@ -122,6 +126,21 @@ class RunState:
             for each in batch.requests
             if each.key not in batch.unanswered
         }
+
+    def labels(self) -> list[dict[str, Any]]:
+        """Labels of captions in words: `code`, `caption`, `value`, and for a comparison
+        `other_code` and `other`, the caption that it was compared with."""
+        texts = {
+            met.code: met.text for each in self.captions_asked.values() for met in each.captions
+        }
+        found = []
+        for label in (each for one in self.captions_labelled.values() for each in one.labels):
+            if label.value is not None:
+                told = {"code": label.code, "caption": texts[label.code], "value": label.value}
+                if label.other is not None:
+                    told |= {"other_code": label.other, "other": texts[label.other]}
+                found.append(told)
+        return found
 
     def attempts(self, iteration: int | None = None) -> tuple[Attempt, ...]:
         """All attempts of the search, or of one iteration, by iteration, sample, revision."""
@@ -199,6 +218,10 @@ class RunState:
                 self.decision = None
             case entries.ToolAnswered() as entry:
                 self.answers[entry.key] = entry
+            case entries.CaptionsAsked() as entry:
+                self.captions_asked[entry.number] = entry
+            case entries.CaptionsLabelled() as entry:
+                self.captions_labelled[entry.number] = entry
             case entries.FinalTrained() as entry:
                 self.by_training[entry.training.name, entry.training.seed] = entry.training
             case progress.RequestBatchPlanned(batch=batch):

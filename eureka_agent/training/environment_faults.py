@@ -20,6 +20,7 @@ from torch import Tensor
 import eureka_agent
 from eureka_agent import syntax
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
+from eureka_agent.label_records import MOST_CODE
 from eureka_agent.simulation.class_checks import own_classes
 from eureka_agent.simulation.user_modules import (
     TimeLimitError,
@@ -229,4 +230,22 @@ def fitness_fault(task: Task) -> EnvironmentFaultError:
         " are numbers",
         "make the fitness finite for every state that the environment can reach: guard divisions,"
         " roots and logarithms",
+    )
+
+
+def checked_codes(codes: object, rows: int, cls: type[VecTask]) -> Tensor:
+    """The codes of captions, int64, shape (rows,). Raises EnvironmentFaultError for anything
+    else."""
+    if isinstance(codes, Tensor) and codes.shape == (rows,) and codes.dtype == torch.int64:
+        low, high = codes.aminmax()
+        if int(low) >= 0 and int(high) <= MOST_CODE:
+            return codes
+        found = f"codes from {int(low)} to {int(high)}"
+    else:
+        shape = f"{codes.dtype} of shape {tuple(codes.shape)}" if isinstance(codes, Tensor) else ""
+        found = shape or type(codes).__name__
+    raise EnvironmentFaultError(
+        f"{place_of_function(cls.caption_codes)}caption_codes gave {found}, expected int64 of shape"
+        f" ({rows},) from 0 to {MOST_CODE}",
+        "see docs/your-own-environment.md#captions-of-states",
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from eureka_agent.label_records import LearnedLabels
 from eureka_agent.records import LearnedBlend, LearnedReward
 
 PREFIX = "reward."
@@ -34,7 +35,11 @@ class Lived:
     """Normalised, with a last column of ones. Shape: (steps * num_envs, num_observations + 1)."""
     scores: Tensor
     """Gradients of each action's log-probability by the network's outputs. Shape: (steps *
-    num_envs, num_outputs)."""
+    num_envs, num_outputs). For blended rewards alone."""
+    reached: Tensor = field(default_factory=lambda: torch.zeros(0))
+    """Observations of the states reached, as they are. Shape: (…, num_observations)."""
+    captions: Tensor = field(default_factory=lambda: torch.zeros(0))
+    """Codes of their captions, int64; empty where no labels are learned from."""
 
     @property
     def factors(self) -> Tensor:
@@ -65,7 +70,7 @@ class LearnedPay(ABC):
         it."""
 
     @abstractmethod
-    def learned(self) -> LearnedReward | LearnedBlend:
+    def learned(self) -> LearnedReward | LearnedBlend | LearnedLabels:
         """Its knowledge, for people and designers."""
 
     def state(self) -> Mapping[str, Tensor]:

@@ -8,13 +8,15 @@ from pathlib import Path
 from torch import Tensor
 
 from eureka_agent.boundary import events
-from eureka_agent.boundary.commands import Prepare, Train
+from eureka_agent.boundary.commands import GiveLabels, Prepare, Train
 from eureka_agent.errors import RewardLoadError
+from eureka_agent.label_records import MOST_WANTED, CaptionMet
 from eureka_agent.records import CurvePoint
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.task import Task
 from eureka_agent.training import trainer
+from eureka_agent.training.environment_faults import environment_code
 from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.policy import policy_bytes
 from eureka_agent.worker.channel import File
@@ -22,6 +24,8 @@ from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 
 PROGRESS_SECONDS = 0.5
+WANTED_SECONDS = 2.0
+"""Interval between two messages on captions without labels."""
 
 
 class TrainedPopulation:
@@ -46,6 +50,7 @@ class TrainedPopulation:
         self._snapshot_s = command.snapshot_s
         self._points: dict[str, list[CurvePoint]] = {}
         self._last_progress = self._last_snapshots = time.monotonic()
+        self._last_wanted = -WANTED_SECONDS
         self._files_made = 0
         self._trainer = trainer.Trainer(
             lambda num_envs: loaded.make(task, num_envs, device=device),
@@ -79,12 +84,18 @@ class TrainedPopulation:
                 finally:
                     path.unlink(missing_ok=True)
             more = snapshot, command.rungs, command.curriculum, command.reward.kind
-            self._trainer.submit(command.job, reward, command.seed, *more)
+            learns = command.label_method
+            self._trainer.submit(command.job, reward, command.seed, *more, learns)
+            self._trainer.give_labels(command.job, command.labels)
         except BaseException:
             reward.close()
             raise
         self._rewards[command.job] = reward
         return []
+
+    def give_labels(self, command: GiveLabels) -> None:
+        for job in command.jobs:
+            self._trainer.give_labels(job, command.labels)
 
     def cancel(self, job: str) -> None:
         """Drop a queued or running training; does nothing for an unknown one."""
@@ -123,7 +134,26 @@ class TrainedPopulation:
         # policy at a rung comes before a snapshot from which it would not come again
         late = time.monotonic() - self._last_progress >= PROGRESS_SECONDS
         progress = [self._progress()] if at_rungs or ended or saved or late else []
-        return [*progress, *files, *at_rungs, *saved, *ended]
+        return [*progress, *files, *at_rungs, *saved, *ended, *self._wanted()]
+
+    def _wanted(self) -> list[events.LabelsWanted]:
+        """Captions without labels of each training, if the last such message is long enough ago.
+        Raises EnvironmentFaultError."""
+        if time.monotonic() - self._last_wanted < WANTED_SECONDS:
+            return []
+        self._last_wanted = time.monotonic()
+        found, cls = [], self._environment_class
+        for job, met in self._trainer.wanted_labels(MOST_WANTED).items():
+            with environment_code(cls):
+                texts = [str(cls.caption(code)) for code, _ in met]
+            captions = tuple(
+                CaptionMet(code=code, text=text, count=round(count))
+                for text, (code, count) in zip(texts, met, strict=True)
+                if text
+            )
+            if captions:
+                found.append(events.LabelsWanted(job=job, captions=captions))
+        return found
 
     def save(self) -> list[events.Event | File]:
         """Save all running trainings, with the points that belong to their snapshots."""
