@@ -81,9 +81,9 @@ class RuleLabeller:
         """Label so many captions that are wanted most."""
         counts: dict[int, int] = {}
         for wanted in self._trainer.wanted_labels(2 * BATCH).values():
-            for code, count in wanted:
-                if code not in self._answered:
-                    counts[code] = max(counts.get(code, 0), round(count))
+            for each in wanted:
+                if each.code not in self._answered:
+                    counts[each.code] = max(counts.get(each.code, 0), each.count)
         codes = sorted(counts, key=lambda code: (-counts[code], code))[:most]
         if not codes:
             return

@@ -46,15 +46,6 @@ class CaptionLabel(Record):
     is to be had, and nobody asks again."""
 
 
-class LabelledCaption(Record):
-    """A caption with what a training was paid for it."""
-
-    text: CaptionText
-    value: Share
-    """Before the division by its count."""
-    count: LabelCount
-
-
 class LearnedLabels(Record):
     """Knowledge of a labelled reward at the end of its training."""
 
@@ -63,7 +54,7 @@ class LearnedLabels(Record):
     """Captions that the training met."""
     labelled: LabelCount
     """Those of them with a label, or in a comparison."""
-    best: tuple[LabelledCaption, ...] = Field(max_length=MOST_WANTED)
-    """Labelled captions of the highest values, the most met first among equal ones."""
-    worst: tuple[LabelledCaption, ...] = Field(max_length=MOST_WANTED)
+    best: dict[CaptionText, Share] = Field(max_length=MOST_WANTED)
+    """Labelled captions of the highest values, 0 to 1."""
+    worst: dict[CaptionText, Share] = Field(max_length=MOST_WANTED)
     """Those of the lowest values."""

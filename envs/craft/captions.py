@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from .caption_parts import CaptionParts, first_true
-
 from .names import FACING
 
 EVENTS = {

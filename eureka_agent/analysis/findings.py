@@ -403,8 +403,8 @@ def _labels(learned: LearnedLabels) -> list[DiagnosisFinding]:
         f" training reached, and they were paid beside the total ({learned.method})."
     )
     for name, captions in (("Best", learned.best), ("Worst", learned.worst)):
-        told = (f"{each.text!r} {each.value:.2g} ({each.count} steps)" for each in captions)
-        message += f" {name}: {'; '.join(told)}." * bool(captions)
+        told = (f"{text!r} {value:.2g}" for text, value in captions.items())
+        message += f" {name}: {', '.join(told)}." * bool(captions)
     advice = "let the total lead to what the labels do not name"
     if share < LEAST_EXPLAINED:
         advice = "few labels came in time: rely on the total, or raise --label-requests"

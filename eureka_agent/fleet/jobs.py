@@ -47,15 +47,10 @@ class Labels(Protocol):
 
     @property
     def method(self) -> LabelMethod: ...
-
     @property
-    def known(self) -> tuple[CaptionLabel, ...]:
-        """All labels so far."""
-        ...
-
+    def known(self) -> tuple[CaptionLabel, ...]: ...
     def want(self, captions: Sequence[CaptionMet]) -> None:
-        """Note captions that a training met and that have no label. Returns at once."""
-        ...
+        """Note captions without labels that a training met. Returns at once."""
 
 
 @dataclass(frozen=True)

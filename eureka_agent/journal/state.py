@@ -127,21 +127,6 @@ class RunState:
             if each.key not in batch.unanswered
         }
 
-    def labels(self) -> list[dict[str, Any]]:
-        """Labels of captions in words: `code`, `caption`, `value`, and for a comparison
-        `other_code` and `other`, the caption that it was compared with."""
-        texts = {
-            met.code: met.text for each in self.captions_asked.values() for met in each.captions
-        }
-        found = []
-        for label in (each for one in self.captions_labelled.values() for each in one.labels):
-            if label.value is not None:
-                told = {"code": label.code, "caption": texts[label.code], "value": label.value}
-                if label.other is not None:
-                    told |= {"other_code": label.other, "other": texts[label.other]}
-                found.append(told)
-        return found
-
     def attempts(self, iteration: int | None = None) -> tuple[Attempt, ...]:
         """All attempts of the search, or of one iteration, by iteration, sample, revision."""
         chosen = (

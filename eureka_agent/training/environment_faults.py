@@ -233,19 +233,18 @@ def fitness_fault(task: Task) -> EnvironmentFaultError:
     )
 
 
-def checked_codes(codes: object, rows: int, cls: type[VecTask]) -> Tensor:
-    """The codes of captions, int64, shape (rows,). Raises EnvironmentFaultError for anything
-    else."""
-    if isinstance(codes, Tensor) and codes.shape == (rows,) and codes.dtype == torch.int64:
-        low, high = codes.aminmax()
-        if int(low) >= 0 and int(high) <= MOST_CODE:
-            return codes
-        found = f"codes from {int(low)} to {int(high)}"
-    else:
-        shape = f"{codes.dtype} of shape {tuple(codes.shape)}" if isinstance(codes, Tensor) else ""
-        found = shape or type(codes).__name__
+def checked_codes(codes: Tensor, rows: int, cls: type[VecTask]) -> Tensor:
+    """The codes of captions, int64, shape (rows,). Raises EnvironmentFaultError for others."""
+    found = (str(codes.dtype), tuple(codes.shape))
+    if (
+        found == ("torch.int64", (rows,))
+        and int(codes.min()) >= 0
+        and int(codes.max()) <= MOST_CODE
+    ):
+        return codes
     raise EnvironmentFaultError(
-        f"{place_of_function(cls.caption_codes)}caption_codes gave {found}, expected int64 of shape"
-        f" ({rows},) from 0 to {MOST_CODE}",
+        f"{place_of_function(cls.caption_codes)}caption_codes gave {found[0]} of shape {found[1]},"
+        f" {codes.min().item():g} to {codes.max().item():g}, expected torch.int64 of shape"
+        f" ({rows},), 0 to {MOST_CODE}",
         "see docs/your-own-environment.md#captions-of-states",
     )

@@ -18,12 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import Tensor
 
-from eureka_agent.label_records import (
-    CaptionLabel,
-    LabelledCaption,
-    LabelMethod,
-    LearnedLabels,
-)
+from eureka_agent.label_records import CaptionLabel, CaptionMet, LabelMethod, LearnedLabels
 from eureka_agent.training.learned import LearnedPay, Lived, sizes_of
 
 WEIGHT = 1.0
@@ -71,14 +66,14 @@ class LabelledReward(LearnedPay):
             other = -1 if each.other is None else each.other
             self._answers[each.code, other] = math.nan if each.value is None else each.value
 
-    def wanted(self, most: int) -> list[tuple[int, int]]:
-        """Codes without an answer and their counts, the most met first."""
+    def wanted(self, most: int) -> list[CaptionMet]:
+        """Captions without an answer, the most met first."""
         if not self._state:
             return []
         answered = {code for pair in self._answers for code in pair}
-        met = zip(self._state["codes"].tolist(), self._state["counts"].tolist(), strict=True)
-        left = [each for each in met if each[0] not in answered]
-        return sorted(left, key=lambda each: (-each[1], each[0]))[:most]
+        met = zip(self._state["counts"].tolist(), self._state["codes"].tolist(), strict=True)
+        left = sorted((each for each in met if each[1] not in answered), reverse=True)[:most]
+        return [CaptionMet(code=code, text=self._caption(code), count=n) for n, code in left]
 
     def pay(self, lived: Lived) -> Tensor:
         if not self._state:
@@ -107,23 +102,15 @@ class LabelledReward(LearnedPay):
         answered = {
             code for pair, value in self._answers.items() if not math.isnan(value) for code in pair
         }
-        values = state["values"].tolist()
-        rows = [each for each in zip(values, counts, codes, strict=True) if each[2] in answered]
-        rows.sort(key=lambda each: (-each[0], -each[1], each[2]))
-        worst = sorted(rows[SHOWN:], key=lambda each: (each[0], -each[1], each[2]))[:SHOWN]
-
-        def told(chosen: list[tuple[float, float, int]]) -> tuple[LabelledCaption, ...]:
-            return tuple(
-                LabelledCaption(text=self._caption(code), value=value, count=round(count))
-                for value, count, code in chosen
-            )
-
+        # of equal values the one that was met most
+        rows = sorted(zip(state["values"].tolist(), counts, codes, strict=True), reverse=True)
+        order = [(self._caption(code), value) for value, _, code in rows if code in answered]
         return LearnedLabels(
             method=self._method,
             captions=len(codes),
-            labelled=len(rows),
-            best=told(rows[:SHOWN]),
-            worst=told(worst),
+            labelled=len(order),
+            best=dict(order[:SHOWN]),
+            worst=dict(order[SHOWN:][-SHOWN:]),
         )
 
     def state(self) -> dict[str, Tensor]:
@@ -188,19 +175,14 @@ class LabelledReward(LearnedPay):
     def _first(self, places: Tensor, known: Tensor, ended: Tensor) -> Tensor:
         """Steps that are the first ones with their captions in their episodes. Shapes: (steps,
         num_envs)."""
-        met, steps = self._state["met"], torch.arange(len(ended), device=ended.device)
-        rows = torch.arange(ended.shape[1], device=ended.device).expand_as(places)
-        episode = ended.cumsum(dim=0) - ended.long()
-        key = (rows * (len(ended) + 1) + episode) * len(self._state["codes"]) + places
-        key = torch.where(known, key, -1)
-        step = steps.unsqueeze(-1).expand_as(key).flatten()
-        found, place_of = key.flatten().unique(return_inverse=True)
-        least = torch.full_like(found, len(ended)).scatter_reduce(0, place_of, step, "amin")
-        first = (least[place_of] == step).view_as(known) & known
-        first &= (episode > 0) | ~met[rows, places]
-        met &= ~ended.any(dim=0).unsqueeze(-1)
-        still = known & (episode == ended.sum(dim=0))
-        met[rows[still], places[still]] = True
+        met, rows = self._state["met"], torch.arange(ended.shape[1], device=ended.device)
+        first = torch.zeros_like(known)
+        for step, some_end in enumerate(ended.any(dim=1).tolist()):
+            before = met[rows, places[step]]
+            torch.logical_and(known[step], ~before, out=first[step])
+            met[rows, places[step]] = before | known[step]
+            if some_end:
+                met &= ~ended[step].unsqueeze(-1)
         return first
 
     def _fit(self) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from eureka_agent.label_records import CaptionLabel, LabelMethod
+from eureka_agent.label_records import CaptionLabel, CaptionMet, LabelMethod
 from eureka_agent.parameters import check_curriculum, distribution_at
 from eureka_agent.records import CurvePoint, Outcome, ParameterStage
 from eureka_agent.rewards import RewardKind
@@ -222,11 +222,14 @@ class Trainer:
             if each.name == job and isinstance(each.learned, LabelledReward):
                 each.learned.give(labels)
 
-    def wanted_labels(self, most: int) -> dict[str, list[tuple[int, int]]]:
-        """Captions of each running training that have no label, at most so many: code and count."""
-        jobs = (member.job for member in self._members.values())
-        pays = ((job.name, job.learned) for job in jobs)
-        return {name: pay.wanted(most) for name, pay in pays if isinstance(pay, LabelledReward)}
+    def wanted_labels(self, most: int) -> dict[str, list[CaptionMet]]:
+        """Captions of each running training that have no label, at most so many."""
+        pays = {member.job.name: member.job.learned for member in self._members.values()}
+        with self._environment_code():
+            found = pays.items()
+            return {
+                name: each.wanted(most) for name, each in found if isinstance(each, LabelledReward)
+            }
 
     def cancel(self, job: str) -> None:
         """Drop a queued or running training; does nothing for an unknown name."""
@@ -352,8 +355,9 @@ class Trainer:
                 scores=self._population.scores(slot, rollout) if blends else total,
             )
             if isinstance(member.job.learned, LabelledReward):
-                reached, captions = rollout.final_observations[slot], self._captions(slot, rollout)
-                lived = replace(lived, reached=reached, captions=captions.view(total.shape))
+                captions = self._captions(slot, rollout).view(total.shape)
+                reached = rollout.final_observations[slot]
+                lived = replace(lived, reached=reached, captions=captions)
             rewards[slot] = member.job.learned.pay(lived)
 
     def _captions(self, slot: int, rollout: Rollout) -> Tensor:

@@ -10,13 +10,12 @@ from torch import Tensor
 from eureka_agent.boundary import events
 from eureka_agent.boundary.commands import GiveLabels, Prepare, Train
 from eureka_agent.errors import RewardLoadError
-from eureka_agent.label_records import MOST_WANTED, CaptionMet
+from eureka_agent.label_records import MOST_WANTED
 from eureka_agent.records import CurvePoint
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.user_modules import TimeLimitError
 from eureka_agent.task import Task
 from eureka_agent.training import trainer
-from eureka_agent.training.environment_faults import environment_code
 from eureka_agent.training.members import load_snapshot, snapshot_bytes
 from eureka_agent.training.policy import policy_bytes
 from eureka_agent.worker.channel import File
@@ -137,23 +136,12 @@ class TrainedPopulation:
         return [*progress, *files, *at_rungs, *saved, *ended, *self._wanted()]
 
     def _wanted(self) -> list[events.LabelsWanted]:
-        """Captions without labels of each training, if the last such message is long enough ago.
-        Raises EnvironmentFaultError."""
+        """Captions without labels of each training, if the last such message is long enough ago."""
         if time.monotonic() - self._last_wanted < WANTED_SECONDS:
             return []
         self._last_wanted = time.monotonic()
-        found, cls = [], self._environment_class
-        for job, met in self._trainer.wanted_labels(MOST_WANTED).items():
-            with environment_code(cls):
-                texts = [str(cls.caption(code)) for code, _ in met]
-            captions = tuple(
-                CaptionMet(code=code, text=text, count=round(count))
-                for text, (code, count) in zip(texts, met, strict=True)
-                if text
-            )
-            if captions:
-                found.append(events.LabelsWanted(job=job, captions=captions))
-        return found
+        wanted = self._trainer.wanted_labels(MOST_WANTED).items()
+        return [events.LabelsWanted(job=job, captions=tuple(met)) for job, met in wanted if met]
 
     def save(self) -> list[events.Event | File]:
         """Save all running trainings, with the points that belong to their snapshots."""

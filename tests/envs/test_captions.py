@@ -33,7 +33,7 @@ def caption(cls: type[VecTask], values: Mapping[str, Tensor]) -> str:
 
 def test_those_that_a_refusal_names_have_captions_and_no_other_does() -> None:
     loaded = {each.name: load_environment(each.name) for each in list_environments()}
-    assert CAPTIONED == tuple(name for name, each in loaded.items() if describe(each).captions)
+    assert tuple(name for name, each in loaded.items() if describe(each).captions) == CAPTIONED
 
 
 @pytest.mark.parametrize("name", CAPTIONED)

@@ -14,7 +14,8 @@ from eureka_agent.journal.entries import BaseEntry, CaptionsAsked, CaptionsLabel
 from eureka_agent.label_records import CaptionLabel, CaptionMet
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
-from eureka_agent.llm.interface import CompletionRequest, LanguageModelError, Role
+from eureka_agent.llm.interface import CompletionRequest, LanguageModel, LanguageModelError, Role
+from eureka_agent.records import Message
 from eureka_agent.search.labelling import (
     AT_ONCE,
     LONGEST_WAIT_S,
@@ -161,30 +162,32 @@ def _counts(made: Labelled) -> list[tuple[int, int]]:
 async def test_at_most_two_requests_are_in_flight_and_no_more_than_asked_for(
     labelled: Callable[..., Labelled],
 ) -> None:
-    made, late = labelled(label_requests=3), asyncio.Event()
+    made, late = labelled(*[all_of(1)] * 3, label_requests=3), asyncio.Event()
+    answer, sent = made.gateway.ask, list[CompletionRequest]()
 
-    async def ask(model: object, request: CompletionRequest) -> object:
-        made.gateway.requests.append(request)
+    async def ask(model: LanguageModel, request: CompletionRequest) -> Message:
+        sent.append(request)
         await late.wait()
-        raise LanguageModelError("it is out")
+        return await answer(model, request)
 
-    made.gateway.ask = ask  # type: ignore[method-assign, assignment]
+    made.gateway.ask = ask  # type: ignore[method-assign]
     await made.after(met(*range(100)))
-    assert len(made.gateway.requests) == AT_ONCE == 2
+    assert len(sent) == AT_ONCE == 2
     late.set()
     await made.after(met(*range(100)))
-    assert len(made.gateway.requests) == 3
+    assert len(sent) == 3
+    assert [len(each) for each in made.given] == [20, 20, 20]
     (notice,) = made.of(Notice)
-    assert "--label-requests" in notice.text or "it is out" in notice.text  # type: ignore[attr-defined]
-    await made.labelling.close()
+    assert "as many as --label-requests allows" in notice.text  # type: ignore[attr-defined]
 
 
-async def test_a_spent_budget_ends_the_labels_and_nothing_else(
-    labelled: Callable[..., Labelled],
+@pytest.mark.parametrize("error", [BudgetSpentError, LanguageModelError])
+async def test_a_spent_budget_and_a_model_that_is_out_end_the_labels_and_nothing_else(
+    labelled: Callable[..., Labelled], error: type[LanguageModelError]
 ) -> None:
-    made = await labelled(BudgetSpentError("3 dollars are spent")).after(met(*range(40)))
+    made = await labelled(error("3 dollars are spent")).after(met(*range(20)))
     await made.after(met(*range(100)))
-    assert len(made.gateway.requests) <= AT_ONCE
+    assert len(made.gateway.requests) == 1
     (notice,) = made.of(Notice)
     assert notice.text == "no further labels are asked for: 3 dollars are spent"  # type: ignore[attr-defined]
     assert made.given == []
