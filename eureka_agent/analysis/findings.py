@@ -397,7 +397,6 @@ def _blend(learned: LearnedBlend) -> list[DiagnosisFinding]:
 
 
 def _labels(learned: LearnedLabels) -> list[DiagnosisFinding]:
-    share = learned.labelled / max(learned.captions, 1)
     message = (
         f"A model labelled {learned.labelled} of the {learned.captions} captions of states that the"
         f" training reached, and they were paid beside the total ({learned.method})."
@@ -405,10 +404,8 @@ def _labels(learned: LearnedLabels) -> list[DiagnosisFinding]:
     for name, captions in (("Best", learned.best), ("Worst", learned.worst)):
         told = (f"{text!r} {value:.2g}" for text, value in captions.items())
         message += f" {name}: {', '.join(told)}." * bool(captions)
-    advice = "let the total lead to what the labels do not name"
-    if share < LEAST_EXPLAINED:
-        advice = "few labels came in time: rely on the total, or raise --label-requests"
-    return _finding("learned-reward", message, advice, share)
+    advice = "let the total lead to what no label names"
+    return _finding("learned-reward", message, advice, float(learned.labelled))
 
 
 FINDINGS: tuple[Callable[[Evidence], list[DiagnosisFinding]], ...] = (

@@ -90,9 +90,7 @@ class LabelledReward(LearnedPay):
         if self._method == "retrieval":
             value = state["values"][places]
         else:
-            value = (inputs @ state["weights"]).sigmoid()
-            value = _above_mean(value) if self._method == "ranking" else value
-            value = value * (state["fitted"] > 0.0)
+            value = self._value(inputs @ state["weights"]) * (state["fitted"] > 0.0)
         paid = value * first.flatten() / state["counts"][places].clamp(min=1.0).sqrt()
         return lived.total / state["size"] + WEIGHT * paid.view_as(lived.total)
 
@@ -213,15 +211,14 @@ class LabelledReward(LearnedPay):
         if compares:
             rows = rows - means[table[:, 1].long()]
         weights = logistic_weights(rows, targets)
-        values = (means @ weights).sigmoid()
         if compares:  # the mean of what was compared is worth nothing
             ends = table[:, :2].long().unique()
             weights[-1] = -(means[ends] @ weights).mean()
-            values = _above_mean((means @ weights).sigmoid())
         state["weights"].copy_(weights)
-        state["values"].copy_(values)
+        state["values"].copy_(self._value(means @ weights))
 
-
-def _above_mean(chance: Tensor) -> Tensor:
-    """Value of a chance to be better than the mean: 0 up to a half, 1 for 1."""
-    return (2.0 * chance - 1.0).clamp(min=0.0)
+    def _value(self, scores: Tensor) -> Tensor:
+        """Values of 0 to 1. A ranking's are of the chance to be better than the mean, from a half
+        on."""
+        chance = scores.sigmoid()
+        return chance if self._method == "classification" else (2.0 * chance - 1.0).clamp(min=0.0)

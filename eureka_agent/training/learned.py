@@ -18,7 +18,7 @@ PREFIX = "reward."
 _LEAST_SIZE = 1e-6
 
 
-@dataclass(frozen=True)
+@dataclass
 class Lived:
     """One training's iteration. Shapes begin with (steps, num_envs), where nothing else is said."""
 
@@ -33,13 +33,13 @@ class Lived:
     """Each step's own part of the fitness."""
     observations: Tensor
     """Normalised, with a last column of ones. Shape: (steps * num_envs, num_observations + 1)."""
-    scores: Tensor
-    """Gradients of each action's log-probability by the network's outputs. Shape: (steps *
-    num_envs, num_outputs). For blended rewards alone."""
-    reached: Tensor = field(default_factory=lambda: torch.zeros(0))
-    """Observations of the states reached, as they are. Shape: (…, num_observations)."""
-    captions: Tensor = field(default_factory=lambda: torch.zeros(0))
-    """Codes of their captions, int64; empty where no labels are learned from."""
+    reached: Tensor
+    """Observations of the states reached, not normalised. Shape: (…, num_observations)."""
+    scores: Tensor = field(init=False)
+    """For blended rewards: gradients of each action's log-probability by the network's outputs.
+    Shape: (steps * num_envs, num_outputs)."""
+    captions: Tensor = field(init=False)
+    """For labelled rewards: codes of the captions of the states reached, int64."""
 
     @property
     def factors(self) -> Tensor:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -224,12 +224,12 @@ class Trainer:
 
     def wanted_labels(self, most: int) -> dict[str, list[CaptionMet]]:
         """Captions of each running training that have no label, at most so many."""
-        pays = {member.job.name: member.job.learned for member in self._members.values()}
+        jobs = [each.job for each in self._members.values()]
+        pays = {
+            each.name: each.learned for each in jobs if isinstance(each.learned, LabelledReward)
+        }
         with self._environment_code():
-            found = pays.items()
-            return {
-                name: each.wanted(most) for name, each in found if isinstance(each, LabelledReward)
-            }
+            return {name: each.wanted(most) for name, each in pays.items()}
 
     def cancel(self, job: str) -> None:
         """Drop a queued or running training; does nothing for an unknown name."""
@@ -344,7 +344,7 @@ class Trainer:
         for slot, member in self._members.items():
             if member.job.learned is None or slot in failures:
                 continue
-            total, blends = rewards[slot].clone(), isinstance(member.job.learned, BlendedReward)
+            learned, total = member.job.learned, rewards[slot].clone()
             lived = Lived(
                 total=total,
                 components={name: each.view_as(total) for name, each in components[slot].items()},
@@ -352,13 +352,13 @@ class Trainer:
                 fitness=episodes.fitness[slot],
                 gained=episodes.gained[slot],
                 observations=rollout.normalized[slot].flatten(0, 1),
-                scores=self._population.scores(slot, rollout) if blends else total,
+                reached=rollout.final_observations[slot],
             )
-            if isinstance(member.job.learned, LabelledReward):
-                captions = self._captions(slot, rollout).view(total.shape)
-                reached = rollout.final_observations[slot]
-                lived = replace(lived, reached=reached, captions=captions)
-            rewards[slot] = member.job.learned.pay(lived)
+            if isinstance(learned, BlendedReward):
+                lived.scores = self._population.scores(slot, rollout)
+            elif isinstance(learned, LabelledReward):
+                lived.captions = self._captions(slot, rollout).view(total.shape)
+            rewards[slot] = learned.pay(lived)
 
     def _captions(self, slot: int, rollout: Rollout) -> Tensor:
         """Codes of a member's states, (steps * num_envs,). Raises EnvironmentFaultError."""

@@ -31,8 +31,9 @@ def lived(
     """Steps with these captions, (steps, num_envs). Each is an episode of its own, if it ends."""
     seen = captions.unsqueeze(-1).float() if reached is None else reached
     flat = torch.full(captions.shape, total)
-    rest = torch.full(captions.shape, ends), flat, flat, NOTHING, NOTHING
-    return Lived(flat, {}, *rest, reached=seen, captions=captions)
+    made = Lived(flat, {}, torch.full(captions.shape, ends), flat, flat, NOTHING, seen)
+    made.captions = captions
+    return made
 
 
 def labels(**values: float | None) -> list[CaptionLabel]:
