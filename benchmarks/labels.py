@@ -176,15 +176,14 @@ def main() -> None:
         print(ratios)
         write_result("labels_speed", {"processor_time_ratio": ratios})
         return
-    found: dict[str, dict[str, Any]] = {}
     for task in arguments.tasks:
-        found[task] = {}
+        found: dict[str, dict[str, Any]] = {}
         for kind in arguments.kinds:
-            line = found[task][kind] = trained(subject(task), kind, arguments.seeds)
+            line = found[kind] = trained(subject(task), kind, arguments.seeds)
             values = ", ".join(f"{value:.3g}" for value in line["fitness"])
             text = f"{task:24} {kind:22} {line['mean']:7.3g} ± {line['std']:<7.3g}"
             print(f"{text} {line['requests']:3} {line['cpu_s']:5.0f} s   {values}", flush=True)
-            write_result("labels", {"tasks": found})
+            write_result(f"labels_{task.partition('/')[0]}", {"task": task, "kinds": found})
 
 
 if __name__ == "__main__":
