@@ -29,7 +29,7 @@ SHOWN = 5
 """Captions of the highest and of the lowest values that are told."""
 _RIDGE = 1.0
 _LARGEST_INPUT = 5.0
-_NEWTON_STEPS = 12
+_NEWTON_STEPS, _LONGEST_STEP = 12, 10.0
 _GIVEN = "given"
 
 
@@ -42,7 +42,8 @@ def logistic_weights(rows: Tensor, targets: Tensor) -> Tensor:
         found = (rows @ weights).sigmoid()
         gradient = rows.T @ (found - targets) + ridge @ weights
         curvature = rows.T @ (rows * (found * (1.0 - found)).unsqueeze(-1)) + ridge
-        weights = weights - torch.linalg.solve(curvature, gradient)
+        step = torch.linalg.solve(curvature, gradient)
+        weights = weights - step * (_LONGEST_STEP / step.norm()).clamp(max=1.0)
     return weights
 
 
@@ -125,10 +126,9 @@ class LabelledReward(LearnedPay):
         """Empty state. Inputs are centred and scaled by the first iteration."""
         rows = lived.reached.flatten(0, 1)
         mean, device = rows.mean(dim=0), rows.device
-        columns = rows.shape[1] + 1
-        self._state = {
-            "mean": mean,
-            "sizes": sizes_of(rows - mean),
+        self._state = {"mean": mean, "sizes": sizes_of(rows - mean)}
+        columns = self._inputs(rows).shape[1]
+        self._state |= {
             "codes": torch.zeros(0, dtype=torch.int64, device=device),
             "counts": torch.zeros(0, device=device),
             "sums": torch.zeros(0, columns, device=device),
@@ -142,7 +142,10 @@ class LabelledReward(LearnedPay):
         }
 
     def _inputs(self, observations: Tensor) -> Tensor:
-        """Scaled observations with a last column of ones, (rows, columns)."""
+        """Scaled observations with a last column of ones, (rows, columns); no columns for
+        retrieval."""
+        if self._method == "retrieval":
+            return observations[:, :0]
         scaled = (observations - self._state["mean"]) / self._state["sizes"]
         scaled = scaled.clamp(-_LARGEST_INPUT, _LARGEST_INPUT)
         return torch.cat([scaled, torch.ones_like(scaled[:, :1])], dim=1)
@@ -165,9 +168,8 @@ class LabelledReward(LearnedPay):
         places = places.clamp(max=len(state["codes"]) - 1)
         known = state["codes"][places] == found
         state["counts"].index_add_(0, places, (times * known).to(state["counts"]))
-        if self._method != "retrieval":
-            sums = inputs.new_zeros(len(found), inputs.shape[1]).index_add_(0, place_of, inputs)
-            state["sums"].index_add_(0, places, sums * known.unsqueeze(-1))
+        sums = inputs.new_zeros(len(found), inputs.shape[1]).index_add_(0, place_of, inputs)
+        state["sums"].index_add_(0, places, sums * known.unsqueeze(-1))
         return places[place_of], known[place_of]
 
     def _first(self, places: Tensor, known: Tensor, ended: Tensor) -> Tensor:
