@@ -8,10 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from eureka_agent.errors import EnvironmentLoadError
 from eureka_agent.label_records import LONGEST_CAPTION, MOST_CODE
 from eureka_agent.search.labelling import CAPTIONED
-from eureka_agent.settings import TrainingSettings
 from eureka_agent.simulation.catalogue import list_environments
+from eureka_agent.simulation.class_checks import check_class
 from eureka_agent.simulation.loading import describe, load_environment
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import PREVIOUS_PREFIX
@@ -98,9 +99,12 @@ def test_captions_of_a_miner() -> None:
     assert cls.caption(0) == "no pickaxe; no wood; no stone; free in front; tree beside it"
 
 
-def test_a_training_may_read_all_that_captions_are_made_from() -> None:
-    for name in CAPTIONED:
-        cls = load_environment(name).environment_class
-        known = {each.name for each in cls.all_variables()}
-        assert {each.removeprefix(PREVIOUS_PREFIX) for each in cls.caption_variables} <= known
-    assert TrainingSettings.model_fields.keys().isdisjoint({"labels", "label_requests"})
+def test_captions_of_an_unknown_variable_are_refused_at_loading() -> None:
+    cls = load_environment("doorkey").environment_class
+    for names, says in (
+        (("previous_has_kei",), "caption_variables has 'previous_has_kei', which is none"),
+        ("has_key", "caption_variables"),
+    ):
+        faulty = type("Faulty", (cls,), {"caption_variables": names})
+        with pytest.raises(EnvironmentLoadError, match=says):
+            check_class(faulty)
