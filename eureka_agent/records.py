@@ -23,6 +23,7 @@ from pydantic import (
 )
 
 from eureka_agent.base_record import Record
+from eureka_agent.label_records import LearnedLabels
 from eureka_agent.randomisation_records import (
     ParameterRanges,
     Randomisation,
@@ -279,6 +280,8 @@ class TaskDescription(Record):
     action_channels: tuple[ChannelSpec, ...] = ()
     command: CommandFacts | None = None
     """None for an environment in Python."""
+    captions: bool = False
+    """True where the environment has captions of its states."""
     measured: Measurements | None = None
     """None where no model is asked."""
 
@@ -598,7 +601,7 @@ class Outcome(Record):
     """Index of the kept policy's checkpoint: the best without noise among the highest curves."""
     training_fitness: FiniteFloat | None
     """Fitness of the best checkpoint, with exploration noise."""
-    learned: LearnedReward | LearnedBlend | None = None
+    learned: LearnedReward | LearnedBlend | LearnedLabels | None = None
     """None for a reward that is paid as it is written."""
     fitness: FiniteFloat | None = None
     """Mean episode fitness of the kept policy without noise, from a process that never loaded the

@@ -29,16 +29,18 @@ MOST_OBSERVATIONS = 64
 
 _OBSERVATION = re.compile(rf"^def\s+{OBSERVATION_FUNCTION}\b", re.MULTILINE)
 
-RewardKind = Literal["code", "latent", "blend"]
+RewardKind = Literal["code", "latent", "blend", "labels"]
 """Pay of a training: the total of the code; what fits the episodes' fitness best, with the
-components as factors (`training/latent.py`); or each step's part of the fitness, and as much of the
-total as helps it (`training/blend.py`)."""
+components as factors (`training/latent.py`); each step's part of the fitness, and as much of the
+total as helps it (`training/blend.py`); or the total, and what a model says of the states that are
+reached (`training/labels.py`)."""
 
 KIND_WORDS: dict[str, str] = {
     "latent": "what a step is paid is learned from the fitness of whole episodes, with the terms of"
     " the reward as factors",
     "blend": "a step is paid its part of the fitness, and as much of the reward as pulls the policy"
     " the same way",
+    "labels": "a step is paid the reward, and what a model says of the state that it reaches",
 }
 """Words for the kinds that are more than code."""
 

@@ -24,6 +24,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from eureka_agent.amounts import EXAMPLES, whole_number
 from eureka_agent.errors import SettingsError, close_match
 from eureka_agent.invocation import FIRST_SEARCH, command
+from eureka_agent.label_records import MOST_LABELS, LabelMethod
 from eureka_agent.rewards import Design, RewardKind
 
 DAY_SECONDS = 86_400.0
@@ -237,7 +238,15 @@ class SearchSettings(TrainingSettings):
     rewards: RewardKind = Field("code", json_schema_extra=WITHIN)
     """Pay of trainings. Code: the rewards as they are written; latent: what their terms have told
     of the fitness of whole episodes, which a network learns meanwhile (LaRe); blend: the fitness
-    itself, step by step, and as much of the rewards as pulls the same way (BARFI)."""
+    itself, step by step, and as much of the rewards as pulls the same way (BARFI); labels: the
+    rewards, and what the first --model says of the states that trainings reach, in plain words,
+    while they go on (ONI)."""
+    labels: LabelMethod = Field("retrieval", json_schema_extra=WITHIN)
+    """Reward that --rewards labels makes of a model's labels: retrieval, the label of the state's
+    own words; classification, a logistic regression over observations; ranking, one on comparisons
+    of two states."""
+    label_requests: int = Field(50, gt=0, le=MOST_LABELS // 20)
+    """Requests for labels of a whole search, each for 20 states at most."""
     design: Design = Field("reward", json_schema_extra=WITHIN)
     """What a model designs: the reward; the observation of the policy, beside the environment's own
     reward; or both, of the same variables (LIMEN)."""

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from eureka_agent.simulation.drawing import Drawing
 
-from . import drawing, names
+from . import captions, drawing, names
 from .creatures import COWS, SKELETONS, ZOMBIES
 from .game import BORDER, GOALS, LEVELS, WAYS, Game
 from .names import FACING
@@ -85,6 +85,9 @@ class Craft(Game):
             "reached_goal": "never in this task",
         }
     )
+    caption_variables = captions.VARIABLES
+    caption_codes = staticmethod(captions.codes)
+    caption = staticmethod(captions.PARTS.text)
 
     def compute_observations(self) -> None:
         kinds = self.cells.gather(1, self.view.cells(self.agent))

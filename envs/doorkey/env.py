@@ -12,7 +12,7 @@ from eureka_agent.simulation.drawing import Drawing
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.task import Channel, Variable
 
-from . import drawing
+from . import captions, drawing
 
 LEFT, RIGHT, FORWARD, PICK_UP, DROP, TOGGLE, DONE = range(7)
 """MiniGrid's actions, in its order."""
@@ -151,6 +151,9 @@ class DoorKey(VecTask):
     termination_causes = ("reached_goal",)
     success_causes = ("reached_goal",)
     termination_conditions: Mapping[str, str] = {"reached_goal": "goal_distance below 1"}
+    caption_variables = captions.VARIABLES
+    caption_codes = staticmethod(captions.codes)
+    caption = staticmethod(captions.PARTS.text)
 
     def __init__(
         self, num_envs: int, device: torch.device | str = "cpu", seed: int = 0, *, size: int = 8

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from eureka_agent.label_records import LearnedLabels
 from eureka_agent.records import (
     CheckpointRecord,
     ComponentSummary,
@@ -53,7 +54,7 @@ class Evidence:
     """Index of the evaluated policy's checkpoint; None without an evaluation."""
     visited: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     """Lowest and highest value of each number that the fitness reads, over recorded episodes."""
-    learned: LearnedReward | LearnedBlend | None = None
+    learned: LearnedReward | LearnedBlend | LearnedLabels | None = None
     """Knowledge of its reward, if that learns."""
 
     def good_ends(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from eureka_agent.analysis.coverage import never_paid
 from eureka_agent.analysis.curves import MIN_CHECKPOINTS, Evidence, noise, rank_correlation
+from eureka_agent.label_records import LearnedLabels
 from eureka_agent.records import DiagnosisFinding, LearnedBlend
 
 DEAD_SPREAD = 0.01
@@ -358,6 +359,8 @@ def learned_reward(evidence: Evidence) -> list[DiagnosisFinding]:
         return []
     if isinstance(learned, LearnedBlend):
         return _blend(learned)
+    if isinstance(learned, LearnedLabels):
+        return _labels(learned)
     if not learned.explained:
         message = (
             f"All {learned.episodes} episodes had the same fitness, so nothing was learned of it"
@@ -391,6 +394,18 @@ def _blend(learned: LearnedBlend) -> list[DiagnosisFinding]:
     if learned.weight < LEAST_EXPLAINED:
         advice = "look for what pays against the task: a sign, a term that can be farmed, an end"
     return _finding("learned-reward", message, advice, learned.weight)
+
+
+def _labels(learned: LearnedLabels) -> list[DiagnosisFinding]:
+    message = (
+        f"A model labelled {learned.labelled} of the {learned.captions} captions of states that the"
+        f" training reached, and they were paid beside the total ({learned.method})."
+    )
+    for name, captions in (("Best", learned.best), ("Worst", learned.worst)):
+        told = (f"{text!r} {value:.2g}" for text, value in captions.items())
+        message += f" {name}: {', '.join(told)}." * bool(captions)
+    advice = "let the total lead to what no label names"
+    return _finding("learned-reward", message, advice, float(learned.labelled))
 
 
 FINDINGS: tuple[Callable[[Evidence], list[DiagnosisFinding]], ...] = (

@@ -13,6 +13,7 @@ from eureka_agent.boundary.bounds import (
     FileHeader,
     PicturePixels,
 )
+from eureka_agent.label_records import MOST_LABELS, CaptionLabel, LabelMethod
 from eureka_agent.records import ParameterRanges, ParameterStage, Record, WrittenFitness
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.settings import TrainingSettings
@@ -118,6 +119,17 @@ class Train(Record):
     """Env steps after which it sends its policy in a `RungReached`, and goes on."""
     curriculum: tuple[ParameterStage, ...] = ()
     """Distributions of the environment's parameters, by the env step from which each holds."""
+    label_method: LabelMethod = "retrieval"
+    labels: tuple[CaptionLabel, ...] = Field((), max_length=MOST_LABELS)
+    """Labels that are known at its start."""
+
+
+class GiveLabels(Record):
+    """Give labels of captions to trainings. It has no answer, and passes over unknown jobs."""
+
+    type: Literal["give_labels"] = "give_labels"
+    jobs: tuple[str, ...]
+    labels: tuple[CaptionLabel, ...] = Field(max_length=MOST_LABELS)
 
 
 class Cancel(Record):
@@ -223,6 +235,7 @@ Command = Annotated[
     | AskSteps
     | Prepare
     | Train
+    | GiveLabels
     | Cancel
     | Save
     | Evaluate

@@ -19,6 +19,7 @@ from eureka_agent.boundary.bounds import (
     Reference,
     ShortText,
 )
+from eureka_agent.label_records import MOST_WANTED, CaptionMet
 from eureka_agent.records import (
     CurvePoint,
     EpisodeSummary,
@@ -133,6 +134,14 @@ class RungReached(Record):
     """Safetensors file."""
 
 
+class LabelsWanted(Record):
+    """Captions without a label that a training met, the most met first; about every two seconds."""
+
+    type: Literal["labels_wanted"] = "labels_wanted"
+    job: Reference
+    captions: tuple[CaptionMet, ...] = Field(max_length=MOST_WANTED)
+
+
 class Trained(Record):
     type: Literal["trained"] = "trained"
     job: Reference
@@ -240,6 +249,7 @@ Event = Annotated[
     | Saved
     | AllSaved
     | RungReached
+    | LabelsWanted
     | Trained
     | TrainingFailed
     | Evaluated

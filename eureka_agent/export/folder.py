@@ -28,6 +28,7 @@ from eureka_agent.export.contents import (
     text_files,
 )
 from eureka_agent.invocation import install_extra, show_command
+from eureka_agent.journal.state import RunState
 from eureka_agent.records import ChannelSpec, TaskDescription
 from eureka_agent.report.run_report import RunReport
 from eureka_agent.rewards import OBSERVATION_FUNCTION
@@ -158,7 +159,7 @@ def write_export(run: Run, report: RunReport, attempt: str | None, folder: Path)
     if report.description.command is not None:
         files, missing = _of_command(exported, policy)
     else:
-        files, missing = _of_trainer(report, exported, policy)
+        files, missing = _of_trainer(report, exported, policy, run.archive.state)
     made = not folder.exists()
     try:
         with _storing(folder):
@@ -186,7 +187,7 @@ def _of_command(exported: Exported, policy: Path) -> tuple[dict[str, bytes], dic
 
 
 def _of_trainer(
-    report: RunReport, exported: Exported, policy: Path
+    report: RunReport, exported: Exported, policy: Path, state: RunState
 ) -> tuple[dict[str, bytes], dict[str, str]]:
     """Files of an attempt of this program's trainer, the README first, which marks even an
     unfinished folder as an export; and the reason for those that are missing."""
@@ -209,6 +210,9 @@ def _of_trainer(
         policies[ONNX] = policy_files.onnx_model(policy, description)
     if exported.reward.kind != "code":
         learned = policy_files.learned_numbers(policy)
+        if exported.reward.kind == "labels":
+            of_model = [*state.captions_asked.values(), *state.captions_labelled.values()]
+            learned["asked"] = [each.model_dump(mode="json") for each in of_model]
         policies[LEARNED_FILE] = json.dumps(learned).encode()
     texts = text_files(exported, described, onnx=ONNX not in missing)
     return {name: text.encode() for name, text in texts.items()} | policies, missing

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from eureka_agent.errors import EnvironmentFaultError, EurekaError, NoRoomError,
 from eureka_agent.fleet.devices import Device
 from eureka_agent.fleet.jobs import Population, TrainingJob, Turns
 from eureka_agent.fleet.training_worker import TrainingWorker
+from eureka_agent.label_records import CaptionLabel
 from eureka_agent.sandbox.wall import Limits, Wall
 
 _MOST_DEATHS_AT_START = 2
@@ -79,6 +80,12 @@ class Dispatcher:
             if worker.jobs.get(job.key) is job:
                 await worker.cancel(job)
         self.dispatch()
+
+    async def give_labels(
+        self, jobs: Collection[TrainingJob], labels: tuple[CaptionLabel, ...]
+    ) -> None:
+        """Send labels for these jobs to the workers that have them."""
+        await asyncio.gather(*(each.give_labels(jobs, labels) for each in self._workers))
 
     async def save(self, jobs: Iterable[TrainingJob], timeout_s: float) -> None:
         """Store the states of these jobs that arrive within the timeout."""

@@ -21,6 +21,7 @@ from eureka_agent.fleet.dry_runner import DryRunner
 from eureka_agent.fleet.evaluator import Evaluator
 from eureka_agent.fleet.ray_cluster import Cluster
 from eureka_agent.fleet.warm_worker import FilmMaker
+from eureka_agent.label_records import CaptionLabel
 from eureka_agent.records import ParameterStage
 from eureka_agent.rewards import RewardSpecification
 from eureka_agent.sandbox.cores import usable_cores
@@ -43,6 +44,7 @@ class Trainings:
     _on_retry: Callable[[str, str], None]
     _on_resume: jobs.ProgressObserver
     _share: jobs.Share = field(default_factory=jobs.Share)
+    _labels: jobs.Labels | None = None
     _jobs: set[jobs.TrainingJob] = field(default_factory=set)
     _policies: list[Path] = field(default_factory=list)
 
@@ -76,6 +78,7 @@ class Trainings:
             self._restart,
             on_rung,
             self._share,
+            self._labels if reward.kind == "labels" else None,
         )
         self._jobs.add(job)
         try:
@@ -97,6 +100,11 @@ class Trainings:
         """Store the states of the running trainings that arrive within the timeout. Another
         training (a slow iteration, a full disk, a dead worker) resumes from its last state."""
         await self._dispatcher.save(self._jobs, timeout_s)
+
+    async def give_labels(self, labels: tuple[CaptionLabel, ...]) -> None:
+        """Send labels to all trainings under way; later ones begin with them."""
+        labelled = {job for job in self._jobs if job.labels is not None}
+        await self._dispatcher.give_labels(labelled, labels)
 
     async def close(self) -> None:
         """Cancel all trainings and delete their policies. Callers get a CancelledError."""
@@ -201,15 +209,16 @@ class Fleet:
         on_retry: Callable[[str, str], None] = lambda job, reason: None,
         on_resume: jobs.ProgressObserver = lambda job, points: None,
         share: jobs.Share | None = None,
+        labels: jobs.Labels | None = None,
     ) -> AsyncIterator[Trainings]:
         """The trainings of one search, which end with the block. `snapshots` stores their states;
         None: nothing is saved. Each observer gets a job's name: `on_progress` with new points of
         its curve, `on_retry` with the reason of its worker's death, `on_resume` with the points
-        before its saved state. `share`: its share of the fleet, by default an equal one."""
+        before its saved state. `share`: its share of the fleet, by default an equal one.
+        `labels`: for rewards that are learned from labels."""
         observers = on_progress, on_retry, on_resume
-        trainings = Trainings(
-            self.dispatcher, self._order, population, snapshots, *observers, share or jobs.Share()
-        )
+        rest = *observers, share or jobs.Share(), labels
+        trainings = Trainings(self.dispatcher, self._order, population, snapshots, *rest)
         try:
             yield trainings
         finally:

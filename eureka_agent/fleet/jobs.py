@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from eureka_agent.archive.snapshots import SnapshotStore
 from eureka_agent.boundary.commands import Train
 from eureka_agent.errors import WorkerDiedError
+from eureka_agent.label_records import CaptionLabel, CaptionMet, LabelMethod
 from eureka_agent.records import CurvePoint, Outcome, WrittenFitness
 from eureka_agent.settings import SNAPSHOT_SECONDS, TrainingSettings
 
@@ -38,6 +40,17 @@ RungObserver = Callable[[int, Path], None]
 """Gets the env steps of a rung and the file of the policy there (safetensors), which it deletes
 after the score. The same rung may come again after a restart."""
 ProgressObserver = Callable[[str, tuple[CurvePoint, ...]], None]
+
+
+class Labels(Protocol):
+    """Labels of captions for the trainings of one search."""
+
+    @property
+    def method(self) -> LabelMethod: ...
+    @property
+    def known(self) -> tuple[CaptionLabel, ...]: ...
+    def want(self, captions: Sequence[CaptionMet]) -> None:
+        """Note captions without labels that a training met. Returns at once."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +108,8 @@ class TrainingJob:
     """Gets the job and the error; restarts it or gives it up."""
     on_rung: RungObserver | None = None
     share: Share = field(default_factory=Share)
+    labels: Labels | None = None
+    """None where its reward is not learned from labels."""
     points: list[CurvePoint] = field(default_factory=list)
     state: Path | None = None
     """Saved state to resume from, at the end of `points`."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from eureka_agent.boundary import events
-from eureka_agent.boundary.commands import Cancel, Prepare, Save
+from eureka_agent.boundary.commands import Cancel, GiveLabels, Prepare, Save
 from eureka_agent.errors import WorkerDiedError
 from eureka_agent.fleet.devices import Device
 from eureka_agent.fleet.jobs import Population, TrainingJob, TrainingResult
+from eureka_agent.label_records import CaptionLabel
 from eureka_agent.records import CurvePoint, Outcome
 from eureka_agent.sandbox.client import WorkerClient, raised_by, stuck
 from eureka_agent.sandbox.inbox import DO_NOT_TRUST, WorkerFileError, check_policy, check_state
@@ -92,7 +93,18 @@ class TrainingWorker:
             command = command.model_copy(update={"snapshot": name})
             if self.jobs.get(job.key) is not job:
                 return
+        if job.labels is not None:  # the last thing, since later ones follow by themselves
+            known = {"labels": job.labels.known, "label_method": job.labels.method}
+            command = command.model_copy(update=known)
         await client.send(command)
+
+    async def give_labels(
+        self, jobs: Collection[TrainingJob], labels: tuple[CaptionLabel, ...]
+    ) -> None:
+        """Send labels for those of these jobs that it has."""
+        keys = tuple(each.key for each in jobs if self.jobs.get(each.key) is each)
+        if keys and self.ready and self._client is not None:
+            await self._client.send(GiveLabels(jobs=keys, labels=labels))
 
     async def cancel(self, job: TrainingJob) -> None:
         del self.jobs[job.key]
@@ -154,6 +166,11 @@ class TrainingWorker:
                 return await self._take_saved(client, event)
             case events.RungReached():
                 await self._take_rung(client, event)
+                return False
+            case events.LabelsWanted():
+                job = self.jobs.get(event.job)
+                if job is not None and job.labels is not None:
+                    job.labels.want(event.captions)
                 return False
             case events.AllSaved():
                 self._mark_all_saved()

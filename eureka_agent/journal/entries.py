@@ -15,6 +15,7 @@ from eureka_agent import attempt_words as words
 from eureka_agent import records, wording
 from eureka_agent.cards import Card
 from eureka_agent.feedback_records import Feedback, Judgement, feedback_line
+from eureka_agent.label_records import CaptionLabel, CaptionMet
 from eureka_agent.parameters import distribution_text
 from eureka_agent.randomisation_records import Randomisation, RangeScore
 from eureka_agent.settings import UNMEASURED, SearchSettings
@@ -403,6 +404,35 @@ class FeedbackGiven(BaseEntry):
 
     def line(self, state: RunState) -> str:
         return f"{self.who} {feedback_line(self.feedback)}"
+
+
+class CaptionsAsked(Untold):
+    """A model is to label captions that trainings met."""
+
+    kind: Literal["captions-asked"] = "captions-asked"
+    number: records.Count
+    captions: tuple[CaptionMet, ...]
+    pairs: tuple[tuple[int, int], ...] = ()
+    """Codes of the captions to compare; empty: each gets a label."""
+
+    def line(self, state: RunState) -> str:
+        return f"labels of {wording.plural(len(self.captions), 'caption')} asked for"
+
+
+class CaptionsLabelled(BaseEntry):
+    """A request for labels was answered, or was not."""
+
+    kind: Literal["captions-labelled"] = "captions-labelled"
+    number: records.Count
+    labels: tuple[CaptionLabel, ...]
+    failure: str = ""
+    """Reason why some or all have none."""
+
+    def line(self, state: RunState) -> str:
+        values = [each.value for each in self.labels if each.value is not None]
+        good = sum(value > 0.5 for value in values)
+        labels = wording.plural(len(values), "label")
+        return f"{labels}, {good} good" + (f"; {self.failure}" if self.failure else "")
 
 
 # ── attempts ──────────────────────────────────────────────────────────────────────────────────────

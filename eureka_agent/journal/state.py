@@ -63,6 +63,10 @@ class RunState:
     """Plans by iteration and sample."""
     answers: dict[str, entries.ToolAnswered] = field(default_factory=dict)
     """Answers of tools, by key."""
+    captions_asked: dict[int, entries.CaptionsAsked] = field(default_factory=dict)
+    """Requests for labels, by number."""
+    captions_labelled: dict[int, entries.CaptionsLabelled] = field(default_factory=dict)
+    """What came of them."""
     confirmations: tuple[entries.ConfirmationStarted, ...] = ()
     batches: dict[str, RequestBatch] = field(default_factory=dict)
     """Batches of requests to models by the run's own id, in the order of their planning."""
@@ -199,6 +203,10 @@ class RunState:
                 self.decision = None
             case entries.ToolAnswered() as entry:
                 self.answers[entry.key] = entry
+            case entries.CaptionsAsked() as entry:
+                self.captions_asked[entry.number] = entry
+            case entries.CaptionsLabelled() as entry:
+                self.captions_labelled[entry.number] = entry
             case entries.FinalTrained() as entry:
                 self.by_training[entry.training.name, entry.training.seed] = entry.training
             case progress.RequestBatchPlanned(batch=batch):

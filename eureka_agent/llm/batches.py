@@ -25,8 +25,9 @@ from eureka_agent.llm.interface import Completion, CompletionRequest, LanguageMo
 ResultT = TypeVar("ResultT")
 Outcomes = Mapping[str, Answer]
 """By the requests' keys."""
-LIVE_ROLES = frozenset({Role.READER, Role.METRIC})
-"""Roles whose reply a person waits for: they are asked at once."""
+LIVE_ROLES = frozenset({Role.READER, Role.METRIC, Role.LABELLER})
+"""Roles whose reply a person waits for, or is of use while trainings go on: they are asked at
+once."""
 MOST_WAITS = 8
 """Longest collection of one batch, in waits for a further request."""
 INTERVAL_GROWTH = 1.5

@@ -39,6 +39,7 @@ _PURPOSES = {
     Role.METRIC: "fitness",
     Role.JUDGE: "comparison",
     Role.RANDOMISER: "distributions",
+    Role.LABELLER: "labels",
 }
 _NUMBERS = itertools.count()
 

@@ -30,7 +30,8 @@ class MissingReplyError(LanguageModelError):
 
 class Role(StrEnum):
     """Asking role, for the ledger; it does not affect the reply. `METRIC` writes a fitness,
-    `READER` reads a person's wish, `JUDGE` compares pictures of two attempts."""
+    `READER` reads a person's wish, `JUDGE` compares pictures of two attempts, `LABELLER` reads
+    captions of states."""
 
     DESIGNER = "designer"
     REVIEWER = "reviewer"
@@ -39,6 +40,7 @@ class Role(StrEnum):
     READER = "reader"
     JUDGE = "judge"
     RANDOMISER = "randomiser"
+    LABELLER = "labeller"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from eureka_agent.designer.offline.wishes import OfflineReader
 from eureka_agent.journal.entries import ModelBudgetSpent, Notice, Observer
 from eureka_agent.llm.batches import RequestBatches
 from eureka_agent.llm.budget import Budget
-from eureka_agent.llm.gateway import Gateway
+from eureka_agent.llm.gateway import ConfiguredModel, Gateway
 from eureka_agent.llm.prices import Price
 from eureka_agent.search.budget import outage_limit
 from eureka_agent.search.deadline import ALONE, SearchContext
@@ -49,6 +49,8 @@ class Advisers:
     """Judge of pictures of attempts; None where no model judges."""
     distributions: DistributionWriter | None = None
     """Writer of distributions of parameters; None: the offline ones are taken."""
+    labeller: ConfiguredModel | None = None
+    """Model that labels captions of states; None where no model is asked."""
 
     def spent(self) -> bool:
         """True once the budget for models has refused a request."""
@@ -177,6 +179,7 @@ def advisers_of(
     model_designer = LanguageModelDesigner(
         [models.configured(model, gateway) for model in models.designers], tools
     )
+    first = models.configured(models.designers[0], gateway)
     task = (run.description, run.sentence, run.settings)
     reviewer, analyst, judge = (
         None if model is None else models.configured(model, gateway)
@@ -188,11 +191,12 @@ def advisers_of(
         None if reviewer is None else Reviewer(reviewer, *task),
         models.review_all,
         None if analyst is None else Analyst(analyst, *task),
-        ModelReader(models.configured(models.designers[0], gateway), *task),
+        ModelReader(first, *task),
         gateway,
         budget,
         None if judge is None else ModelJudge(judge, run.description, run.sentence),
-        DistributionWriter(models.configured(models.designers[0], gateway), *task),
+        DistributionWriter(first, *task),
+        first,
     )
 
 

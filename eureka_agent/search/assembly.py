@@ -35,6 +35,7 @@ from eureka_agent.search.clock import plan_capacity
 from eureka_agent.search.deadline import Deadline, SearchContext
 from eureka_agent.search.filming import film_best, films_best
 from eureka_agent.search.final import FinalTrainings, keep_best
+from eureka_agent.search.labelling import Labelling
 from eureka_agent.search.preparation import Preparation
 from eureka_agent.search.randomisation import Randomising
 from eureka_agent.search.recorder import WORKERS_FOLDER, Recorder
@@ -96,6 +97,10 @@ async def run_assembled(
             observed = progress_of(tuple(points))
             recorder(TrainingResumed(job=job, label=job.partition("@")[0], points=observed))
 
+        labelling = None
+        if settings.rewards == "labels":
+            assert advisers.labeller is not None  # the settings are refused without a model
+            labelling = Labelling(advisers.labeller, run, recorder)
         trainings = await stack.enter_async_context(
             fleet.trainings(
                 population,
@@ -104,8 +109,12 @@ async def run_assembled(
                 lambda job, reason: recorder(TrainingRetried(job=job, reason=reason)),
                 on_resume,
                 context.share,
+                labelling,
             )
         )
+        if labelling is not None:
+            labelling.begin(trainings.give_labels)
+            stack.push_async_callback(labelling.close)
         log = CurveLog(settings.log, run.folder, recorder)
         stack.push_async_callback(log.close)
         trials = TrialRunner(

@@ -285,6 +285,7 @@ ROLE_TOKENS = {
     Role.ANALYST: (425, 1000),  # the 250 words that it is asked for, on a reward and a diagnosis
     Role.JUDGE: (50, 2 * IMAGE_TOKENS),
     Role.METRIC: (800, 0),  # a fitness is a reward with a page of words
+    Role.LABELLER: (80, 600),  # 20 captions, a line for each
     Role.RANDOMISER: (800, 375),  # four distributions of six parameters in JSON, for a reward
 }
 """Tokens of a role's usual reply, without hidden reasoning, which models count too; and of its
@@ -344,5 +345,7 @@ def _requests(
         yield Role.ANALYST, models.analyst, (settings.iterations - 1) * parents, pictures
     if models.judge is not None:  # one request asks if it sees
         yield Role.JUDGE, models.judge, COMPARISONS * (first + later) + 1, 0
+    if settings.rewards == "labels":
+        yield Role.LABELLER, models.designers[0], settings.label_requests, 0
     if settings.randomise:
         yield Role.RANDOMISER, models.designers[0], 1, 0

@@ -32,6 +32,7 @@ from eureka_agent.search.budget_plan import missing_baselines, plan_within
 from eureka_agent.search.card import card_for, makes_card
 from eureka_agent.search.clock import SearchClock, pace_of, plan_capacity
 from eureka_agent.search.deadline import ALONE, SearchContext
+from eureka_agent.search.labelling import check_labels
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.settings import (
     UNMEASURED,
@@ -145,6 +146,7 @@ async def prepared(
         models = ready.models
         description = await ready.open(context.machine if asked.fitness == "task" else None)
         check_randomise(asked, description)
+        check_labels(asked, description)
         recorded = {"given_source": given.reward.source} if given else recorded_of(models)
         written = await _written_fitness(ready, confirm, observer)
         if written is not None:
@@ -218,6 +220,13 @@ def checked(
             f"--design {asked.design} asks for observations, which the offline designer does not"
             " write",
             "name a designer with --model <provider>/<name>, or leave --design out",
+        )
+    if asked.rewards == "labels" and (given is not None or asked.model == ("offline",)):
+        raise errors.SettingsError(
+            "--rewards labels asks a model which states help the task, and"
+            f" {'a reward of your own is' if given else 'the offline designer'}"
+            f" {'trained without one' if given else 'is none'}",
+            "name a model for a search: --model <provider>/<model>; or take --rewards code",
         )
     check_installed(asked.log)
     if asked.budget is not None:

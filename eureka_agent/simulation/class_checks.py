@@ -19,7 +19,15 @@ from eureka_agent.settings import validation_fault
 from eureka_agent.simulation.row_parameters import ACTION_DELAY
 from eureka_agent.simulation.user_modules import PACKAGE, place_of_function
 from eureka_agent.simulation.vec_task import SUCCEEDED, VecTask
-from eureka_agent.task import Channel, Constant, Parameter, QuaternionOrder, Variable, window_of
+from eureka_agent.task import (
+    PREVIOUS_PREFIX,
+    Channel,
+    Constant,
+    Parameter,
+    QuaternionOrder,
+    Variable,
+    window_of,
+)
 
 _Texts: TypeAlias = tuple[str, ...]
 _Positive: TypeAlias = Annotated[int, Field(gt=0, strict=True)]
@@ -47,6 +55,7 @@ class _Declarations(BaseModel):
     masses_and_sizes: _Texts
     termination_conditions: dict[str, str]
     quaternion_order: QuaternionOrder
+    caption_variables: _Texts
 
 
 _CALLED_FROM_OUTSIDE = frozenset(
@@ -113,6 +122,11 @@ def _faults(cls: type[VecTask]) -> Iterator[tuple[str, str]]:
             hint = "rename one; `actions` and `terminated` are always there, `succeeded` may be"
             yield f"{fault} parameter's name", hint
         seen.add(each_name)
+    known = [each.name for each in cls.all_variables()]
+    for each_name in cls.caption_variables:
+        if each_name.removeprefix(PREVIOUS_PREFIX) not in known:
+            fault = f"{name}.caption_variables has {each_name!r}, which is none of its variables"
+            yield fault, did_you_mean(each_name, known)
     for each in cls.parameters:
         longest = cls.max_episode_length
         if each.name == ACTION_DELAY and not 0 <= each.low < each.high <= longest:

@@ -193,6 +193,7 @@ def describe(loaded: LoadedEnvironment, task_name: str | None = None) -> records
             files=hashes if len(files) <= records.MOST_FILES else {},
             remarks=tuple(text[: records.MOST_CHARACTERS] for text in remarks_on(cls)),
             command=None if loaded.described is None else loaded.described.facts(cls),
+            captions=bool(cls.caption_variables),
             fitness_author="" if loaded.written is None else loaded.written.author,
         )
     except ValidationError as error:

@@ -128,6 +128,10 @@ class VecTask(ABC):
     gpu_modules: ClassVar[tuple[str, ...]] = ()
     """Further Python modules that it needs on a GPU."""
 
+    caption_variables: ClassVar[tuple[str, ...]] = ()
+    """Arguments of `caption_codes`, by name, also `previous_<variable>`; empty: it has no
+    captions."""
+
     _remarks: ClassVar[tuple[str, ...]] = ()
     """Remarks on this class that a search makes at its start."""
 
@@ -189,6 +193,17 @@ class VecTask(ABC):
     def compute_truncation(self) -> Tensor:
         """Rows whose episode is truncated, bool, shape (num_envs,)."""
         return self.progress_buf >= self.max_episode_length
+
+    @classmethod
+    def caption_codes(cls, values: Mapping[str, Tensor]) -> Tensor:
+        """Captions of states as codes, int64 from 0 to 2²⁴ − 1, shape (batch,), from the
+        `caption_variables`. It reads each row for itself."""
+        raise NotImplementedError(f"{cls.__name__} has no `caption_codes`")
+
+    @classmethod
+    def caption(cls, code: int) -> str:
+        """A code's words for a model, at most 200 characters."""
+        raise NotImplementedError(f"{cls.__name__} has no `caption`")
 
     def draw(self, row: int) -> Drawing:
         """A plain drawing of the row's state, for videos, unless a renderer makes them."""

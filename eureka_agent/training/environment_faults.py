@@ -20,6 +20,7 @@ from torch import Tensor
 import eureka_agent
 from eureka_agent import syntax
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
+from eureka_agent.label_records import MOST_CODE
 from eureka_agent.simulation.class_checks import own_classes
 from eureka_agent.simulation.user_modules import (
     TimeLimitError,
@@ -229,4 +230,21 @@ def fitness_fault(task: Task) -> EnvironmentFaultError:
         " are numbers",
         "make the fitness finite for every state that the environment can reach: guard divisions,"
         " roots and logarithms",
+    )
+
+
+def checked_codes(codes: Tensor, rows: int, cls: type[VecTask]) -> Tensor:
+    """The codes of captions, int64, shape (rows,). Raises EnvironmentFaultError for others."""
+    found = (str(codes.dtype), tuple(codes.shape))
+    if (
+        found == ("torch.int64", (rows,))
+        and int(codes.min()) >= 0
+        and int(codes.max()) <= MOST_CODE
+    ):
+        return codes
+    raise EnvironmentFaultError(
+        f"{place_of_function(cls.caption_codes)}caption_codes gave {found[0]} of shape {found[1]},"
+        f" {codes.min().item():g} to {codes.max().item():g}, expected torch.int64 of shape"
+        f" ({rows},), 0 to {MOST_CODE}",
+        "see docs/your-own-environment.md#captions-of-states",
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from eureka_agent.label_records import LearnedLabels
 from eureka_agent.records import LearnedBlend, LearnedReward
 
 PREFIX = "reward."
@@ -17,7 +18,7 @@ PREFIX = "reward."
 _LEAST_SIZE = 1e-6
 
 
-@dataclass(frozen=True)
+@dataclass
 class Lived:
     """One training's iteration. Shapes begin with (steps, num_envs), where nothing else is said."""
 
@@ -32,9 +33,13 @@ class Lived:
     """Each step's own part of the fitness."""
     observations: Tensor
     """Normalised, with a last column of ones. Shape: (steps * num_envs, num_observations + 1)."""
-    scores: Tensor
-    """Gradients of each action's log-probability by the network's outputs. Shape: (steps *
-    num_envs, num_outputs)."""
+    reached: Tensor
+    """Observations of the states reached, not normalised. Shape: (…, num_observations)."""
+    scores: Tensor = field(init=False)
+    """For blended rewards: gradients of each action's log-probability by the network's outputs.
+    Shape: (steps * num_envs, num_outputs)."""
+    captions: Tensor = field(init=False)
+    """For labelled rewards: codes of the captions of the states reached, int64."""
 
     @property
     def factors(self) -> Tensor:
@@ -65,7 +70,7 @@ class LearnedPay(ABC):
         it."""
 
     @abstractmethod
-    def learned(self) -> LearnedReward | LearnedBlend:
+    def learned(self) -> LearnedReward | LearnedBlend | LearnedLabels:
         """Its knowledge, for people and designers."""
 
     def state(self) -> Mapping[str, Tensor]:

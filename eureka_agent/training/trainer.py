@@ -13,6 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from eureka_agent.label_records import CaptionLabel, CaptionMet, LabelMethod
 from eureka_agent.parameters import check_curriculum, distribution_at
 from eureka_agent.records import CurvePoint, Outcome, ParameterStage
 from eureka_agent.rewards import RewardKind
@@ -20,7 +21,11 @@ from eureka_agent.settings import TrainingSettings, check_training
 from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
 from eureka_agent.training.blend import BlendedReward
-from eureka_agent.training.environment_faults import environment_code, fitness_fault
+from eureka_agent.training.environment_faults import (
+    checked_codes,
+    environment_code,
+    fitness_fault,
+)
 from eureka_agent.training.fitness import (
     EndedEpisodes,
     EpisodeTracker,
@@ -28,6 +33,7 @@ from eureka_agent.training.fitness import (
     WrittenFitnessFunction,
     fitness_in_parts,
 )
+from eureka_agent.training.labels import LabelledReward
 from eureka_agent.training.latent import LatentReward
 from eureka_agent.training.learned import PREFIX, LearnedPay, Lived
 from eureka_agent.training.members import (
@@ -190,12 +196,13 @@ class Trainer:
         rungs: Sequence[int] = (),
         curriculum: Sequence[ParameterStage] = (),
         kind: RewardKind = "code",
+        method: LabelMethod = "retrieval",
     ) -> None:
         """Queue a training for the next free slot, from `snapshot` if given. The first
         iteration that reaches one of `rungs` (env steps, ascending) gives its policy. `curriculum`:
         distributions of the environment's parameters; a stage holds for the episodes that begin in
         the first iteration from its env step on, or later. `kind`: what the reward is to the
-        training. Raises ParameterError."""
+        training; `method`: what it makes of labels. Raises ParameterError."""
         check_curriculum(curriculum, self._environment.parameters)
         active = (member.job for member in self._members.values())
         if any(job == other.name for other in (*self._queue, *active)):
@@ -207,7 +214,24 @@ class Trainer:
             learned = LatentReward(seed, self._environment.max_episode_length)
         elif kind == "blend":
             learned = BlendedReward(seed, self._settings.discount)
+        elif kind == "labels":
+            learned = LabelledReward(method, self._environment.caption)
         self._queue.append(Job(job, reward, seed, snapshot, left, tuple(curriculum), learned))
+
+    def give_labels(self, job: str, labels: Sequence[CaptionLabel]) -> None:
+        """Give a queued or running training labels; does nothing for an unknown name."""
+        for each in (*self._queue, *(member.job for member in self._members.values())):
+            if each.name == job and isinstance(each.learned, LabelledReward):
+                each.learned.give(labels)
+
+    def wanted_labels(self, most: int) -> dict[str, list[CaptionMet]]:
+        """Captions of each running training that have no label, at most so many."""
+        jobs = [each.job for each in self._members.values()]
+        pays = {
+            each.name: each.learned for each in jobs if isinstance(each.learned, LabelledReward)
+        }
+        with self._environment_code():
+            return {name: each.wanted(most) for name, each in pays.items()}
 
     def cancel(self, job: str) -> None:
         """Drop a queued or running training; does nothing for an unknown name."""
@@ -236,8 +260,10 @@ class Trainer:
         waited_before = self.timers["reward"]
         width = self._slots if self._whole_width else max(self._members) + 1
         self._environment.active_rows = width * self._settings.num_envs
-        of_rewards = (member.job.reward.arguments for member in self._members.values())
-        arguments = {*self._fitness.arguments}.union(*of_rewards)
+        jobs = [member.job for member in self._members.values()]
+        arguments = {*self._fitness.arguments}.union(*(job.reward.arguments for job in jobs))
+        if any(isinstance(job.learned, LabelledReward) for job in jobs):
+            arguments |= {*self._environment.caption_variables}
         with self._environment_code():
             rollout = self._population.collect(self._members, width, arguments)
         for part in ("physics", "policy"):
@@ -324,7 +350,7 @@ class Trainer:
         for slot, member in self._members.items():
             if member.job.learned is None or slot in failures:
                 continue
-            total = rewards[slot].clone()
+            learned, total = member.job.learned, rewards[slot].clone()
             lived = Lived(
                 total=total,
                 components={name: each.view_as(total) for name, each in components[slot].items()},
@@ -332,9 +358,21 @@ class Trainer:
                 fitness=episodes.fitness[slot],
                 gained=episodes.gained[slot],
                 observations=rollout.normalized[slot].flatten(0, 1),
-                scores=self._population.scores(slot, rollout),
+                reached=rollout.final_observations[slot],
             )
-            rewards[slot] = member.job.learned.pay(lived)
+            if isinstance(learned, BlendedReward):
+                lived.scores = self._population.scores(slot, rollout)
+            elif isinstance(learned, LabelledReward):
+                lived.captions = self._captions(slot, rollout).view(total.shape)
+            rewards[slot] = learned.pay(lived)
+
+    def _captions(self, slot: int, rollout: Rollout) -> Tensor:
+        """Codes of a member's states, (steps * num_envs,). Raises EnvironmentFaultError."""
+        names = self._environment.caption_variables
+        values = {name: rollout.arguments[name][slot].flatten(0, 1) for name in names}
+        with self._environment_code():
+            codes = self._environment.caption_codes(values)
+        return checked_codes(codes, rollout.terminated[slot].numel(), type(self._environment))
 
     def _fitness_of(self, rollout: Rollout, failures: dict[int, Failure]) -> Tensor:
         """Fitness per step, shape (members, steps, num_envs); a written one may fail its member."""

@@ -200,6 +200,8 @@ class Worker:
                 return [*self._population.save(), events.AllSaved()]
             case commands.Train():
                 return self._population.submit(command)
+            case commands.GiveLabels() if isinstance(self._population, TrainedPopulation):
+                self._population.give_labels(command)
         return []
 
     def _open(self, command: commands.Open) -> events.Opened:

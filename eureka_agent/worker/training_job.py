@@ -8,8 +8,9 @@ from pathlib import Path
 from torch import Tensor
 
 from eureka_agent.boundary import events
-from eureka_agent.boundary.commands import Prepare, Train
+from eureka_agent.boundary.commands import GiveLabels, Prepare, Train
 from eureka_agent.errors import RewardLoadError
+from eureka_agent.label_records import MOST_WANTED
 from eureka_agent.records import CurvePoint
 from eureka_agent.rewards import MOST_OBSERVATIONS
 from eureka_agent.simulation.loading import LoadedEnvironment
@@ -23,6 +24,8 @@ from eureka_agent.worker.nursery import Nursery
 from eureka_agent.worker.remote_reward import RemoteReward
 
 PROGRESS_SECONDS = 0.5
+WANTED_SECONDS = 2.0
+"""Interval between two messages on captions without labels."""
 
 
 class TrainedPopulation:
@@ -48,6 +51,7 @@ class TrainedPopulation:
         self._designs = command.designs
         self._points: dict[str, list[CurvePoint]] = {}
         self._last_progress = self._last_snapshots = time.monotonic()
+        self._last_wanted = -WANTED_SECONDS
         self._files_made = 0
         self._trainer = trainer.Trainer(
             lambda num_envs: loaded.make(task, num_envs, device=device),
@@ -86,12 +90,18 @@ class TrainedPopulation:
                 finally:
                     path.unlink(missing_ok=True)
             more = snapshot, command.rungs, command.curriculum, command.reward.kind
-            self._trainer.submit(command.job, reward, command.seed, *more)
+            learns = command.label_method
+            self._trainer.submit(command.job, reward, command.seed, *more, learns)
+            self._trainer.give_labels(command.job, command.labels)
         except BaseException:
             reward.close()
             raise
         self._rewards[command.job] = reward
         return []
+
+    def give_labels(self, command: GiveLabels) -> None:
+        for job in command.jobs:
+            self._trainer.give_labels(job, command.labels)
 
     def cancel(self, job: str) -> None:
         """Drop a queued or running training; does nothing for an unknown one."""
@@ -130,7 +140,15 @@ class TrainedPopulation:
         # policy at a rung comes before a snapshot from which it would not come again
         late = time.monotonic() - self._last_progress >= PROGRESS_SECONDS
         progress = [self._progress()] if at_rungs or ended or saved or late else []
-        return [*progress, *files, *at_rungs, *saved, *ended]
+        return [*progress, *files, *at_rungs, *saved, *ended, *self._wanted()]
+
+    def _wanted(self) -> list[events.LabelsWanted]:
+        """Captions without labels of each training, if the last such message is long enough ago."""
+        if time.monotonic() - self._last_wanted < WANTED_SECONDS:
+            return []
+        self._last_wanted = time.monotonic()
+        wanted = self._trainer.wanted_labels(MOST_WANTED).items()
+        return [events.LabelsWanted(job=job, captions=tuple(met)) for job, met in wanted if met]
 
     def save(self) -> list[events.Event | File]:
         """Save all running trainings, with the points that belong to their snapshots."""

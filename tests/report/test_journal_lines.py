@@ -20,6 +20,7 @@ from eureka_agent.journal import entries as journal
 from eureka_agent.journal import progress
 from eureka_agent.journal.entries import KINDS, BaseEntry, kind_of
 from eureka_agent.journal.state import Recorded
+from eureka_agent.label_records import CaptionLabel, CaptionMet
 from eureka_agent.randomisation_records import (
     CurriculumStage,
     HeldOutFitness,
@@ -175,6 +176,20 @@ def story(
                 text="mean 3",
             ),
             "2-01 asks 1-01: speed where near < 1",
+        ),
+        (
+            journal.CaptionsAsked(
+                number=0, captions=(CaptionMet(code=4, text="it holds a key", count=9),)
+            ),
+            "labels of 1 caption asked for",
+        ),
+        (
+            journal.CaptionsLabelled(
+                number=0,
+                labels=(CaptionLabel(code=4, value=1.0), CaptionLabel(code=5, value=None)),
+                failure="1 of 2 have no clear answer",
+            ),
+            "1 label, 1 good; 1 of 2 have no clear answer",
         ),
         (
             journal.ConfirmationStarted(iteration=0, attempts=("1-01",), trainings=1),

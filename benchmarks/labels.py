@@ -1,0 +1,190 @@
+"""Worth and cost of labelled rewards, with a stand-in for the model that labels.
+
+    python benchmarks/labels.py [--seeds N] [--kinds NAME …] [TASK …]
+    python benchmarks/labels.py --speed
+
+The stand-in is a rule, not a model: a caption is worth 1 if it tells of one of the task's steps
+(`PROGRESS`, chosen from the sentence before anything was trained), else 0; of two captions the one
+that tells of a later step is better. It answers as slowly as a model: every `ITERATIONS` iterations
+it labels the twenty captions that are met most and have no label, at most fifty times. The human
+and the sparse reward are trained as they are written, and with labels by each method, from equal
+seeds; the best checkpoint's policy is scored over fresh episodes without noise. `--speed` trains
+eight at once without labels and with two labels a second, which come one by one, and compares the
+processor's time of as many iterations, in turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import statistics
+import time
+from typing import Any, Literal
+
+from _common import Subject, start, subject
+from _results import write_result
+
+from eureka_agent.label_records import CaptionLabel, LabelMethod
+from eureka_agent.training.policy import Policy
+from eureka_agent.training.trainer import MemberFinished, Trainer
+
+TASKS = ("doorkey/reach_goal_far", "craft/collect_iron")
+FIRST_SEED = 100
+ITERATIONS, BATCH, REQUESTS = 8, 20, 50
+PROGRESS = {
+    "doorkey/reach_goal_far": (
+        "just picked up the key",
+        "just unlocked the door",
+        "just entered the right room",
+        "just reached the goal",
+    ),
+    "craft/collect_iron": (
+        "just mined a stone",
+        "just placed a table",
+        "just made a stone pickaxe",
+        "just mined iron",
+    ),
+}
+METHODS: tuple[LabelMethod, ...] = ("retrieval", "classification", "ranking")
+KINDS = (
+    "human",
+    "sparse",
+    *(f"sparse {method}" for method in METHODS),
+    "human retrieval",
+)
+
+
+class RuleLabeller:
+    """Stand-in that labels by a rule what trainings want."""
+
+    def __init__(self, chosen: Subject, trainer: Trainer, method: LabelMethod) -> None:
+        self._steps = PROGRESS[chosen.name]
+        self._caption = chosen.loaded.environment_class.caption
+        self._trainer, self._method = trainer, method
+        self._iteration = self.requests = 0
+        self.labels: list[CaptionLabel] = []
+        self._last: int | None = None
+        self._answered: set[int] = set()
+
+    def _step(self, code: int) -> int:
+        """Number of the task's step that a caption tells of, from 1; 0 for none."""
+        text = self._caption(code)
+        return max((n for n, words in enumerate(self._steps, 1) if words in text), default=0)
+
+    def look(self) -> None:
+        """Answer, if it is time."""
+        self._iteration += 1
+        if self._iteration % ITERATIONS == 0 and self.requests < REQUESTS:
+            self.answer(BATCH)
+
+    def answer(self, most: int) -> None:
+        """Label so many captions that are wanted most."""
+        counts: dict[int, int] = {}
+        for wanted in self._trainer.wanted_labels(2 * BATCH).values():
+            for each in wanted:
+                if each.code not in self._answered:
+                    counts[each.code] = max(counts.get(each.code, 0), each.count)
+        codes = sorted(counts, key=lambda code: (-counts[code], code))[:most]
+        if not codes:
+            return
+        self.requests += 1
+        self._answered.update(codes)
+        self.labels += self._of(codes)
+        for job in self._trainer.running():
+            self._trainer.give_labels(job, self.labels)
+
+    def _of(self, codes: list[int]) -> list[CaptionLabel]:
+        if self._method != "ranking":
+            return [CaptionLabel(code=each, value=float(self._step(each) > 0)) for each in codes]
+        chain = [*([] if self._last is None else [self._last]), *codes]
+        self._last = chain[-1]
+        compared = []
+        for one, other in itertools.pairwise(chain):
+            apart = self._step(one) - self._step(other)
+            value = 0.5 if not apart else float(apart > 0)
+            compared.append(CaptionLabel(code=one, other=other, value=value))
+        return compared
+
+
+def trained(chosen: Subject, kind: str, seeds: int) -> dict[str, Any]:
+    """Fitness by seed of a baseline, perhaps with labels: `sparse retrieval`."""
+    name, _, method = kind.partition(" ")
+    reward: Literal["human", "sparse"] = "human" if name == "human" else "sparse"
+    settings = chosen.settings()
+    trainer = Trainer(chosen.make, chosen.task, settings, seeds)
+    how: Any = {"kind": "labels", "method": method} if method else {}
+    for seed in range(seeds):
+        trainer.submit(str(seed), chosen.reward(reward), FIRST_SEED + seed, **how)
+    labeller = RuleLabeller(chosen, trainer, how.get("method", "retrieval"))
+    scores, learned, began = dict[int, float](), dict[int, Any](), time.process_time()
+    while trainer.busy:
+        for event in trainer.iterate():
+            if isinstance(event, MemberFinished):
+                found = event.policy, settings.activation, trainer.policy_metadata
+                scores[int(event.job)] = chosen.score(Policy(*found))
+                told = event.outcome.learned
+                learned[int(event.job)] = None if told is None else told.model_dump()
+        if method:
+            labeller.look()
+    values = [scores[seed] for seed in range(seeds)]
+    return {
+        "fitness": values,
+        "mean": statistics.mean(values),
+        "std": statistics.stdev(values) if seeds > 1 else 0.0,
+        "requests": labeller.requests,
+        "labels": len(labeller.labels),
+        "learned": [learned[seed] for seed in range(seeds)],
+        "cpu_s": time.process_time() - began,
+    }
+
+
+def speed(task: str, method: str, members: int = 8, iterations: int = 20, turns: int = 2) -> float:
+    """Processor time with labels over that without, for equally many iterations of one training
+    each, taken in turns."""
+    seconds: dict[bool, float] = {}
+    chosen = subject(task)
+    for labelled in [False, True] * turns:
+        trainer = Trainer(chosen.make, chosen.task, chosen.settings(), members)
+        how: Any = {"kind": "labels", "method": method} if labelled else {}
+        for seed in range(members):
+            trainer.submit(str(seed), chosen.reward(), seed, **how)
+        labeller = RuleLabeller(chosen, trainer, how.get("method", "retrieval"))
+        trainer.iterate()
+        began, last = time.process_time(), time.monotonic()
+        for _ in range(iterations):
+            trainer.iterate()
+            if labelled and time.monotonic() - last >= 0.5:
+                last = time.monotonic()
+                labeller.answer(1)
+        taken = time.process_time() - began
+        seconds[labelled] = min(taken, seconds.get(labelled, taken))
+    return seconds[True] / seconds[False]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("tasks", nargs="*", default=TASKS, metavar="TASK")
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
+    parser.add_argument("--speed", action="store_true")
+    arguments = parser.parse_args()
+    start()
+    if arguments.speed:
+        ratios = {task: {each: speed(task, each) for each in METHODS} for task in TASKS}
+        print(ratios)
+        write_result("labels_speed", {"processor_time_ratio": ratios})
+        return
+    for task in arguments.tasks:
+        found: dict[str, dict[str, Any]] = {}
+        for kind in arguments.kinds:
+            line = found[kind] = trained(subject(task), kind, arguments.seeds)
+            values = ", ".join(f"{value:.3g}" for value in line["fitness"])
+            text = f"{task:24} {kind:22} {line['mean']:7.3g} ± {line['std']:<7.3g}"
+            print(f"{text} {line['requests']:3} {line['cpu_s']:5.0f} s   {values}", flush=True)
+            write_result(f"labels_{task.partition('/')[0]}", {"task": task, "kinds": found})
+
+
+if __name__ == "__main__":
+    main()
