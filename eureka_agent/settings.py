@@ -241,7 +241,7 @@ class SearchSettings(TrainingSettings):
     itself, step by step, and as much of the rewards as pulls the same way (BARFI); labels: the
     rewards, and what the first --model says of the states that trainings reach, in plain words,
     while they go on (ONI)."""
-    labels: LabelMethod = Field("retrieval", json_schema_extra=WITHIN)
+    labels: LabelMethod = Field("classification", json_schema_extra=WITHIN)
     """Reward that --rewards labels makes of a model's labels: retrieval, the label of the state's
     own words; classification, a logistic regression over observations; ranking, one on comparisons
     of two states."""
