@@ -163,7 +163,8 @@ class LabelledReward(LearnedPay):
                 old = state[name]
                 state[name] = torch.cat([old, old.new_zeros(len(new), *old.shape[1:])])[order]
             met = state["met"]
-            state["met"] = torch.cat([met, met.new_zeros(len(met), len(new))], dim=1)[:, order]
+            met = torch.cat([met, met.new_zeros(len(met), len(new))], dim=1)
+            state["met"] = met[:, order].contiguous()
         places = torch.searchsorted(state["codes"], found)
         places = places.clamp(max=len(state["codes"]) - 1)
         known = state["codes"][places] == found
@@ -176,14 +177,14 @@ class LabelledReward(LearnedPay):
         """Steps that are the first ones with their captions in their episodes. Shapes: (steps,
         num_envs)."""
         met, rows = self._state["met"], torch.arange(ended.shape[1], device=ended.device)
-        first = torch.zeros_like(known)
+        flat, at = met.view(-1), rows * met.shape[1] + places
+        before, all_known = torch.empty_like(known), bool(known.all())
         for step, some_end in enumerate(ended.any(dim=1).tolist()):
-            before = met[rows, places[step]]
-            torch.logical_and(known[step], ~before, out=first[step])
-            met[rows, places[step]] = before | known[step]
+            torch.index_select(flat, 0, at[step], out=before[step])
+            flat.index_fill_(0, at[step] if all_known else at[step][known[step]], True)
             if some_end:
                 met &= ~ended[step].unsqueeze(-1)
-        return first
+        return known & ~before
 
     def _fit(self) -> None:
         """Take over answers that have come, or whose captions were met first, since the last
