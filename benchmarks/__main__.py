@@ -22,6 +22,7 @@ STUDIES = (
     "certainty",
     "choices",
     "designer_tools",
+    "judge_agreement",
     "learning_parity",
     "mutants",
     "offline_designer",
