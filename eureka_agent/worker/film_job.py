@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -39,7 +38,7 @@ from eureka_agent.worker.evaluation_job import PASS_SECONDS
 from eureka_agent.worker.film import RATE, Episode, FilmScene, Gif, Mp4, Sheet, scenes
 
 _STILL = 1e-6
-"""Standard deviation over an episode up to which a number does not change."""
+"""Range in an episode up to which a number does not change."""
 
 
 @dataclass(frozen=True)
@@ -207,16 +206,18 @@ def changing_steps(trajectory: Trajectory, many: int) -> list[int]:
     """Start and end of an episode, and between them one after the other the step whose state is
     farthest from all that are chosen: `many` in all, in order (greedy k-centre, Gonzalez 1985).
 
-    Each variable of the state counts alike, by its deviation over the episode, and so does the
-    time: where nothing changes, the steps are evenly spread."""
-    length, scaled = len(trajectory["fitness"]), []
-    names = sorted(trajectory.keys() - {"fitness", OBSERVATIONS, *ALWAYS_THERE})
-    for values in (np.arange(length), *(trajectory[name] for name in names)):
-        rows = np.nan_to_num(values.reshape(length, -1).astype(np.float64))
-        deviation = rows.std(axis=0)
-        rows = (rows / np.maximum(deviation, _STILL))[:, deviation > _STILL]
-        scaled.append(rows / math.sqrt(max(1, rows.shape[1])))
-    states = np.concatenate(scaled, axis=1)
+    Time counts as much as all variables of the state together, and each variable alike, by its
+    range in the episode. So a long calm is seen, too, and where nothing changes, the steps are
+    evenly spread."""
+    length = len(trajectory["fitness"])
+    columns = []
+    for name in sorted(trajectory.keys() - {"fitness", OBSERVATIONS, *ALWAYS_THERE}):
+        values = np.nan_to_num(trajectory[name].reshape(length, -1).astype(np.float64))
+        ranges = np.ptp(values, axis=0)
+        if (changes := ranges > _STILL).any():
+            columns.append((values / np.maximum(ranges, _STILL))[:, changes] / changes.sum() ** 0.5)
+    state = [each / len(columns) ** 0.5 for each in columns]
+    states = np.hstack([np.linspace(0.0, 1.0, length)[:, None], *state])
 
     def gaps_to(step: int) -> NDArray[np.float64]:
         # what is recorded at an index is the state after that step

@@ -170,10 +170,13 @@ def test_moments_fall_on_what_happens() -> None:
     # a door that is open from step 24 of 100 on, and a flag of 8 entries that never changes
     door = np.concatenate([np.zeros(20), [0.3, 0.6, 0.9], np.ones(77)])
     found = changing_steps(trajectory(door=door, flag=np.ones((100, 8))), 4)
-    # the time alone would choose 51 first. With deviations of 28.9 steps and 0.398, step 24 is
-    # √(0.80² + 2.51²) = 2.64 from the start and 76 / 28.9 = 2.63 from the end; then the middle
-    # between it and the end is farthest
-    assert found == [0, 24, 62, 100]
+    # the time alone would choose 51 first. Of all steps, 23 is farthest from start and end,
+    # √(0.22² + 0.9²) = 0.93 and √(0.78² + 0.1²) = 0.78; then the middle between it and the end
+    assert found == [0, 23, 61, 100]
+    # as one of four variables, of which three drift evenly, it moves the middle less: both ends are
+    # as far where 1.75 x² + 0.25 = 1.75 (1 − x)², at x = 0.43
+    drifts = {f"drift_{each}": np.linspace(0.0, 5.0, 100) for each in range(3)}
+    assert changing_steps(trajectory(door=door, **drifts), 3) == [0, 43, 100]
 
 
 def test_a_short_episode_has_each_step_at_least_once() -> None:
