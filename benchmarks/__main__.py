@@ -23,6 +23,7 @@ STUDIES = (
     "certainty",
     "choices",
     "designer_tools",
+    "judge_agreement",
     "labels",
     "learning_parity",
     "mutants",

@@ -14,6 +14,7 @@ LONGEST_WORDS = 4000
 """Most characters of a person's words in one field."""
 MOST_CLIPS = 6
 """Clips that are shown side by side."""
+MOST_SUB_GOALS = 5
 LONGEST_SOURCE = 100_000
 LATEST_SECOND = 1e6
 
@@ -122,6 +123,9 @@ class Judgement(Record):
     """Comparisons by a model, of pictures: pairs that were chosen together."""
 
     kind: Literal["judgement"] = "judgement"
+    sub_goals: tuple[Words, ...] | None = Field(None, max_length=MOST_SUB_GOALS)
+    """Steps towards the task by which the model judges, in a run's first judgement; empty: it named
+    none."""
     comparisons: tuple[Comparison, ...] = Field(min_length=1, max_length=100)
 
 
@@ -235,8 +239,9 @@ def feedback_line(feedback: Feedback) -> str:
             return f"chooses among {', '.join(shown)}: {ends}"
         case Comparison():
             return f"says: {_compared(feedback)}"
-        case Judgement(comparisons=comparisons):
-            return f"compares pictures: {'; '.join(map(_compared, comparisons))}"
+        case Judgement(comparisons=comparisons, sub_goals=sub_goals):
+            goals = f"sets the sub-goals {', '.join(map(repr, sub_goals))}; " if sub_goals else ""
+            return f"{goals}compares pictures: {'; '.join(map(_compared, comparisons))}"
         case Importance(attempt=attempt):
             of = f" of {attempt}" if attempt else ""
             return f"orders the {feedback.of}{of}: {' > '.join(feedback.order)}"

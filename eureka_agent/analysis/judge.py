@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from eureka_agent.feedback_records import Grade
+from eureka_agent.feedback_records import MOST_SUB_GOALS, Grade
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import (
     ChatMessage,
@@ -36,6 +38,10 @@ _GRADES: dict[str, Grade | None] = {
     "unsure": None,
 }
 _LONGEST_ANSWER = 200
+_FEWEST_SUB_GOALS = 2
+_LONGEST_SUB_GOAL = 200
+_SCALE = (0, 1, 2)
+"""Grades of a policy by a sub-goal: not, partly, from most start states."""
 _HINT = "--fitness judged needs a model that takes pictures: --judge <provider>/<model> names it"
 _COLOUR = "yellow"
 _YELLOW = ImagePart(
@@ -80,30 +86,70 @@ class ModelJudge:
         values = {"description": description, "sentence": sentence}
         system = render("judge.md", starts=STARTS, moments=MOMENTS, **values)
         self._system = ChatMessage("system", system)
-        self._order = render("judge_order.md")
 
     @property
     def name(self) -> str:
         return self._model.name
 
-    async def compare(self, first: bytes, second: bytes) -> tuple[Grade | None, str]:
-        """Compare two pictures (JPEG): the grade, and why there is none where the reply cannot be
-        read. Raises BudgetSpentError, LanguageModelError."""
+    async def sub_goals(self, picture: bytes) -> tuple[tuple[str, ...], str]:
+        """Ask for the steps towards the task that show in such a picture (JPEG), in order; and why
+        there are none where the reply cannot be read. Raises as `compare`."""
+        asked = render("sub_goals_order.md", fewest=_FEWEST_SUB_GOALS, most=MOST_SUB_GOALS)
+        shown = (ImagePart(picture, "moments of a policy"),)
+        order = ChatMessage("user", asked, shown)
+        return _sub_goals(await self._model.ask(Role.JUDGE, self._system, order))
+
+    async def compare(
+        self, first: bytes, second: bytes, sub_goals: Sequence[str] = ()
+    ) -> tuple[Grade | None, str]:
+        """Compare two pictures (JPEG) by sub-goals: the grade, and why there is none where the
+        reply cannot be read or contradicts itself. Raises BudgetSpentError, LanguageModelError."""
         named = (("first", first), ("second", second))
         pictures = tuple(ImagePart(data, f"moments of the {name} policy") for name, data in named)
-        order = ChatMessage("user", self._order, pictures)
-        return _judgement(await self._model.ask(Role.JUDGE, self._system, order))
+        order = ChatMessage("user", render("judge_order.md", sub_goals=sub_goals), pictures)
+        message = await self._model.ask(Role.JUDGE, self._system, order)
+        return _judgement(message, len(sub_goals))
 
 
-def _judgement(message: Message) -> tuple[Grade | None, str]:
-    """The grade in a reply, and what is wrong with a reply that has none."""
-    if message.finish_reason == FinishReason.REFUSED:
-        return None, why_no_answer(message)[0]
-    for value in objects(spoken(printable(message.reply)).text):
-        if isinstance(value, dict):
-            found = {str(name).strip().casefold(): content for name, content in value.items()}
-            answer = " ".join(str(found.get("better", "")).casefold().split()).strip(" .")
-            answer = answer.removeprefix("the ").removesuffix(" policy").removesuffix(" one")
-            if answer in _GRADES:
-                return _GRADES[answer], ""
+def _objects(message: Message) -> Iterator[dict[str, Any]]:
+    """The objects in a reply by lower-case names, in the order of `objects`; none of a refusal."""
+    if message.finish_reason != FinishReason.REFUSED:
+        for value in objects(spoken(printable(message.reply)).text):
+            if isinstance(value, dict):
+                yield {str(name).strip().casefold(): content for name, content in value.items()}
+
+
+def _sub_goals(message: Message) -> tuple[tuple[str, ...], str]:
+    """The sub-goals in a reply, and what is wrong with a reply that has none."""
+    for found in _objects(message):
+        if isinstance(told := found.get("sub_goals", found.get("subgoals")), list):
+            lines = (one_line(each, _LONGEST_SUB_GOAL) for each in told if isinstance(each, str))
+            goals = tuple(filter(None, lines))
+            if _FEWEST_SUB_GOALS <= len(goals) <= MOST_SUB_GOALS:
+                return goals, ""
+            wanted = f"expected {_FEWEST_SUB_GOALS} to {MOST_SUB_GOALS}"
+            return (), f"the reply holds {len(goals)} sub-goals, {wanted}"
+    return (), why_no_answer(message, "sub-goals")[0]
+
+
+def _judgement(message: Message, many: int) -> tuple[Grade | None, str]:
+    """The grade in a reply, and what is wrong with a reply that has none. `many`: sub-goals."""
+    for found in _objects(message):
+        answer = " ".join(str(found.get("better", "")).casefold().split()).strip(" .")
+        answer = answer.removeprefix("the ").removesuffix(" policy").removesuffix(" one")
+        if answer in _GRADES:
+            grade, first, second = _GRADES[answer], found.get("first"), found.get("second")
+            if grade and _is_behind(*((first, second) if grade > 0 else (second, first)), many):
+                return None, f"it grades them {first} and {second}, and calls {answer!r} better"
+            return grade, ""
     return None, why_no_answer(message, "grade: first, second, alike or cannot tell")[0]
+
+
+def _is_behind(better: object, other: object, many: int) -> bool:
+    """True where grades contradict a verdict: the better one is nowhere ahead by them, and
+    somewhere behind. Grades that cannot be read contradict nothing."""
+    if not (isinstance(better, list) and isinstance(other, list)):
+        return False
+    if any(len(each) != many or any(it not in _SCALE for it in each) for each in (better, other)):
+        return False
+    return better != other and all(one <= two for one, two in zip(better, other, strict=True))

@@ -178,6 +178,12 @@ def comparisons_of_model(feedback: Sequence[Given]) -> tuple[Comparison, ...]:
     return tuple(comparison for each in judgements for comparison in each.comparisons)
 
 
+def sub_goals_of(feedback: Sequence[Given]) -> tuple[str, ...] | None:
+    """The sub-goals by which a model judges, in order, perhaps none; None before it was asked."""
+    judgements = (each.feedback for each in feedback if isinstance(each.feedback, Judgement))
+    return next((each.sub_goals for each in judgements if each.sub_goals is not None), None)
+
+
 def what_ranks(feedback: Sequence[Given]) -> Ranks:
     """Ranking that holds for the attempts: the last word on it counts."""
     judges = [each.feedback.by for each in feedback if isinstance(each.feedback, Judge)]
@@ -256,7 +262,12 @@ def agreement(attempts: Sequence[Attempt], feedback: Sequence[Given]) -> Agreeme
     return Agreement(agreed, len(pairs))
 
 
-def judged_words(model: str, comparisons: int, agreement: Agreement | None) -> str:
-    """Clause on a model that judges, and on how far it agrees with the person."""
+def judged_words(
+    model: str, comparisons: int, agreement: Agreement | None, sub_goals: Sequence[str]
+) -> str:
+    """Clause on a model that judges, by what, and on how far it agrees with the person."""
     words = f"{model} judged {wording.plural(comparisons, 'pair')} from pictures"
+    if sub_goals:
+        steps = "; ".join(f"({number}) {goal}" for number, goal in enumerate(sub_goals, 1))
+        words += f" by the sub-goals {steps}"
     return words if agreement is None else f"{words}; {agreement}"

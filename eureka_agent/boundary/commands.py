@@ -206,6 +206,10 @@ class Film(Record):
     """Send a picture (JPEG) of each episode at so many moments, evenly spread; 0: none."""
     moments: tuple[Annotated[float, Field(ge=0, le=1e9)], ...] = Field((), max_length=12)
     """Seconds of these `sheet` moments, where they are not evenly spread."""
+    by_change: bool = False
+    """Choose the `sheet` moments of each episode by how much its state changes."""
+    two_sides: bool = False
+    """Show each moment of the sheet from a second side, too, where the scene has one."""
     trajectories: bool = False
     """Send the shown episodes' variables as an npz file, too."""
 

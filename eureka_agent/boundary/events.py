@@ -210,7 +210,7 @@ class Filmed(Record):
     """Mp4 file."""
     gif: Reference | None = None
     sheet: Reference | None = None
-    """JPEG file: a row for each episode, moments from left to right."""
+    """JPEG file: a row for each episode or two, moments from left to right."""
     trajectories: Reference | None = None
     """Npz file of arrays named `<policy>-<number of the episode>/<variable>`."""
     seconds: FiniteFloat

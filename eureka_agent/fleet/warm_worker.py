@@ -168,6 +168,8 @@ class FilmSettings:
     fitness: bool = True
     sheet: int = 0
     moments: tuple[float, ...] = ()
+    by_change: bool = False
+    two_sides: bool = False
 
     def last_number(self) -> int:
         """Largest number of an episode that is shown by its number; -1 without one."""

@@ -33,7 +33,8 @@ def metric_lines(report: RunReport) -> list[str]:
     if report.is_measured and report.by_strength is not None:
         lines.append("strengths rank the attempts, in place of this fitness")
     if (judged := report.by_model) is not None:
-        lines.append("so far " + judged_words(judged.model, judged.comparisons, judged.agreement))
+        words = judged_words(judged.model, judged.comparisons, judged.agreement, judged.sub_goals)
+        lines.append(f"so far {words}")
     return [f"{line[:1].upper()}{line[1:]}." for line in lines]
 
 

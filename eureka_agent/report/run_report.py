@@ -85,6 +85,8 @@ class ByModel:
     comparisons: int
     agreement: Agreement | None
     """With a person's choices; None for too few of these."""
+    sub_goals: tuple[str, ...] = ()
+    """Steps towards the task by which it judged, in order; empty without any."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -138,8 +138,11 @@ def board(run: Run) -> list[Block]:
     amount = wording.plural(len(ranked), "trained attempt")
     blocks: list[Block] = [Words(f"{amount}, ranked by {words}{best}:"), grid]
     if compared := len(standing.comparisons_of_model(feedback)):
-        agreed = standing.agreement(state.attempts(), feedback)
-        blocks.append(Words(f"{standing.judged_words(judge, compared, agreed)}."))
+        agreed, goals = (
+            standing.agreement(state.attempts(), feedback),
+            standing.sub_goals_of(feedback),
+        )
+        blocks.append(Words(f"{standing.judged_words(judge, compared, agreed, goals or ())}."))
     return blocks
 
 

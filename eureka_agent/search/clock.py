@@ -120,7 +120,7 @@ class SearchClock:
         seconds += made.confirmed * again
         if live and settings.fitness == "judged":
             replies = math.ceil(COMPARISONS * settings.samples / AT_ONCE)
-            seconds += settings.iterations * replies * REPLY_SECONDS
+            seconds += (settings.iterations * replies + 1) * REPLY_SECONDS  # and its sub-goals
         # all seeds of the leader, then those of others, in as many rounds as their scores ask for
         others = max(0, made.likely_finals - settings.final_seeds)
         for count in (made.likely_finals - others, others, made.randomised):

@@ -343,8 +343,8 @@ def _requests(
         parents = max(1, settings.samples // 2) if settings.strategy == "islands" else 1
         pictures = 2 * IMAGE_TOKENS if settings.analyst_sees else 0
         yield Role.ANALYST, models.analyst, (settings.iterations - 1) * parents, pictures
-    if models.judge is not None:  # one request asks if it sees
-        yield Role.JUDGE, models.judge, COMPARISONS * (first + later) + 1, 0
+    if models.judge is not None:  # one request asks if it sees, and one for its sub-goals
+        yield Role.JUDGE, models.judge, COMPARISONS * (first + later) + 2, 0
     if settings.rewards == "labels":
         yield Role.LABELLER, models.designers[0], settings.label_requests, 0
     if settings.randomise:

@@ -13,7 +13,7 @@ from pathlib import Path
 from eureka_agent.analysis.diagnose import Analyst
 from eureka_agent.analysis.judge import MOMENTS as JUDGED_MOMENTS
 from eureka_agent.analysis.judge import STARTS, ModelJudge
-from eureka_agent.analysis.standing import comparisons_of_model, preferences_of
+from eureka_agent.analysis.standing import comparisons_of_model, preferences_of, sub_goals_of
 from eureka_agent.archive.artefacts import JUDGED, SHEET, VIDEO, attempt_folder
 from eureka_agent.archive.run_folder import Run
 from eureka_agent.archive.safe_files import inside
@@ -131,20 +131,30 @@ class Judging:
             self._run.archive.attempts(), self._run.archive.state.feedback, self._run.settings.seed
         ):
             pictures = {name: await self._picture(name) for name in sorted({*sum(pairs, ())})}
+            known = sub_goals_of(self._run.archive.state.feedback)
+            goals = await self._sub_goals(pictures[pairs[0][0]]) if known is None else known
             answers = await asyncio.gather(
-                *(self._judge.compare(pictures[one], pictures[two]) for one, two in pairs)
+                *(self._judge.compare(pictures[one], pictures[two], goals) for one, two in pairs)
             )
             for (first, second), (_, fault) in zip(pairs, answers, strict=True):
                 if fault:
                     text = f"{self._judge.name} cannot tell {first} from {second}: {fault}"
                     self._observer(Notice(text=text, level="warning"))
             told = Judgement(
+                sub_goals=goals if known is None else None,
                 comparisons=tuple(
                     Comparison(first=first, second=second, grade=grade)
                     for (first, second), (grade, _) in zip(pairs, answers, strict=True)
-                )
+                ),
             )
             self._observer(FeedbackGiven(who=self._judge.name, feedback=told))
+
+    async def _sub_goals(self, picture: bytes) -> tuple[str, ...]:
+        goals, fault = await self._judge.sub_goals(picture)
+        if fault:
+            text = f"{self._judge.name} judges without sub-goals: {fault}"
+            self._observer(Notice(text=text, level="warning"))
+        return goals
 
     async def _picture(self, name: str) -> bytes:
         """The stored picture of an attempt, which names nobody, since a request is made once."""
@@ -159,6 +169,8 @@ class Judging:
                 seconds=_LEAST_SECONDS,
                 fitness=False,
                 sheet=JUDGED_MOMENTS,
+                by_change=True,
+                two_sides=True,
             )
             video = inside(self._run.folder, WORKERS_FOLDER, "judged.mp4")
             subject = replace(shown.subject, title="policy")

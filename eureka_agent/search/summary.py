@@ -134,7 +134,8 @@ def _by_model(run: Run, attempts: Sequence[Attempt], feedback: Sequence[Given]) 
     comparisons = len(standing.comparisons_of_model(feedback))
     if not comparisons:
         return None
-    return ByModel(judge_of(run.settings), comparisons, standing.agreement(attempts, feedback))
+    agreement, sub_goals = standing.agreement(attempts, feedback), standing.sub_goals_of(feedback)
+    return ByModel(judge_of(run.settings), comparisons, agreement, sub_goals or ())
 
 
 def remarks(run: Run) -> tuple[str, ...]:

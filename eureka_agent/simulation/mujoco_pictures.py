@@ -9,6 +9,7 @@ from typing import Any
 
 import mujoco
 import numpy as np
+from numpy.typing import NDArray
 
 from eureka_agent.invocation import DRAWING_HINT
 from eureka_agent.simulation.mujoco_task import MujocoTask
@@ -17,6 +18,7 @@ from eureka_agent.simulation.pictures import Picture, RenderingError, Size
 _BACK_ENDS = {"egl": ("libEGL.so.1", "libEGL.so"), "osmesa": ("libOSMesa.so.8", "libOSMesa.so")}
 """Libraries of the back ends that need no display, the faster to start first."""
 BACK_END_VARIABLE = "MUJOCO_GL"
+_QUARTER_TURN = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
 _TRACKED_DISTANCE = 2.0
 """Distance of the camera of a model without one, in the model's extents."""
 
@@ -42,6 +44,36 @@ class MujocoPictures:
         self._pixels = np.empty((size[1], size[0], 3), dtype=np.uint8)
 
     def picture(self, row: int) -> Picture:
+        self._update(row)
+        return self._drawn()
+
+    def turned(self, row: int) -> Picture:
+        """The row from a side a quarter turn about the vertical away."""
+        self._update(row)
+        views = self._scene.camera
+        first, forward = np.array(views[0].pos), np.array(views[0].forward)
+        pivot = first + forward * max(0.0, float((self._centre() - first) @ forward))
+        for view in views:
+            view.pos = pivot + _QUARTER_TURN @ (view.pos - pivot)
+            view.forward, view.up = _QUARTER_TURN @ view.forward, _QUARTER_TURN @ view.up
+        for light in self._scene.lights[: self._scene.nlight]:
+            if light.headlight:  # it shines from the camera
+                light.pos, light.dir = views[0].pos, views[0].forward
+        return self._drawn()
+
+    def _centre(self) -> NDArray[np.float64]:
+        """Point that the camera looks at, or moves with. Shape: (3,), m, world frame."""
+        model, camera = self._model, self._camera
+        if camera.type == mujoco.mjtCamera.mjCAMERA_FREE:
+            return camera.lookat
+        followed = camera.trackbodyid
+        if camera.type == mujoco.mjtCamera.mjCAMERA_FIXED:
+            if int(model.cam_mode[camera.fixedcamid]) == int(mujoco.mjtCamLight.mjCAMLIGHT_FIXED):
+                return model.stat.center
+            followed = model.cam_bodyid[camera.fixedcamid]
+        return self._data.subtree_com[followed]
+
+    def _update(self, row: int) -> None:
         model, data = self._model, self._data
         for name, values in self._environment.physics.state().items():
             if name in ("qpos", "qvel", "mocap_pos", "mocap_quat"):
@@ -50,6 +82,8 @@ class MujocoPictures:
         mujoco.mj_fwdKinematics(model, data)  # flexes, tendons, cameras and lights as well
         every = mujoco.mjtCatBit.mjCAT_ALL.value
         mujoco.mjv_updateScene(model, data, self._option, None, self._camera, every, self._scene)
+
+    def _drawn(self) -> Picture:
         mujoco.mjr_render(self._rectangle, self._scene, self._context)
         mujoco.mjr_readPixels(self._pixels, None, self._rectangle, self._context)
         return self._pixels[::-1].copy()

@@ -111,6 +111,8 @@ _DRAW_HINT = "write `draw` in the class: it returns a Drawing of eureka_agent.si
 class Pictures:
     picture: Callable[[int], Picture]
     """Gives a row's present state. Raises RenderingError."""
+    turned: Callable[[int], Picture] | None = None
+    """Gives the same from a side a quarter turn about the vertical away; None: there is none."""
     close: Callable[[], None] = lambda: None
     """Frees what drawing needs."""
 
@@ -162,7 +164,7 @@ def pictures_of(loaded: LoadedEnvironment, environment: VecTask, size: Size) -> 
         from eureka_agent.simulation.mujoco_pictures import MujocoPictures
 
         found = MujocoPictures(environment, size)
-        return Pictures(found.picture, found.close)
+        return Pictures(found.picture, found.turned, found.close)
     assert isinstance(environment, GymnasiumTask)
     # no window, and no display that is asked for one
     os.environ.setdefault("SDL_VIDEODRIVER", "dummy")

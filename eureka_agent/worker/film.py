@@ -16,7 +16,7 @@ from av.video.stream import VideoStream
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from eureka_agent.simulation.pictures import Picture, Size, font
+from eureka_agent.simulation.pictures import Picture, Size, fitted, font
 from eureka_agent.wording import number
 
 RATE = 30
@@ -42,6 +42,8 @@ class Episode:
     ended_by: str
     fitness: NDArray[np.floating]
     """Fitness so far, after each step."""
+    moments: Sequence[int] | None = None
+    """Steps that a sheet shows of it; None: those of all."""
 
 
 class FilmScene:
@@ -161,6 +163,8 @@ _GIF_COLOURS = 128
 _QUALITY = 85
 _EDGE = 120
 """Brightness of the line between two moments of a sheet."""
+_SECOND_SIDE = 0.75
+"""Scale of a sheet's pictures from two sides, which so have about as many pixels as from one."""
 
 
 class Mp4:
@@ -233,7 +237,8 @@ class Sheet:
     def __init__(
         self, episodes: Sequence[Episode], moments: int | Sequence[float], control_dt: float
     ) -> None:
-        """`moments`: of each episode in seconds, or their number, its start and end among them."""
+        """`moments`: of each episode without moments of its own, in seconds, or their number, its
+        start and end among them."""
         self._episodes = episodes
         self._control_dt = control_dt
         steps = (
@@ -242,23 +247,30 @@ class Sheet:
             else np.clip(np.sort(moments) / control_dt, 0, each.length)
             for each in episodes
         )
-        self._steps: list[list[int]] = [each.round().astype(int).tolist() for each in steps]
-        self._found: list[dict[int, Picture]] = [{} for _ in episodes]
+        self._steps: list[list[int]] = [
+            each.round().astype(int).tolist() if episode.moments is None else list(episode.moments)
+            for each, episode in zip(steps, episodes, strict=True)
+        ]
+        self._found: list[dict[int, list[Picture]]] = [{} for _ in episodes]
 
     def wants(self, place: int, step: int) -> bool:
         """True where a picture of this episode at this step is missing."""
         return step in self._steps[place] and step not in self._found[place]
 
-    def add(self, place: int, step: int, picture: Picture) -> None:
-        self._found[place][step] = picture
+    def add(self, place: int, step: int, *sides: Picture) -> None:
+        """Add a moment, seen from one side or from two, one below the other."""
+        height, width = sides[0].shape[:2]
+        smaller = (round(width * _SECOND_SIDE), round(height * _SECOND_SIDE))
+        size = smaller if len(sides) > 1 else (width, height)
+        self._found[place][step] = [fitted(each, size) for each in sides]
 
     def content(self) -> bytes:
         rows = []
         for episode, steps, found in zip(self._episodes, self._steps, self._found, strict=True):
             tiles = []
             for step in steps:
-                label = header(found[step].shape[1], f"{step * self._control_dt:.2f} s")
-                tiles.append(np.concatenate([label, found[step]]))
+                label = header(found[step][0].shape[1], f"{step * self._control_dt:.2f} s")
+                tiles.append(np.concatenate([label, *found[step]]))
             for tile in tiles[:-1]:
                 tile[:, -1] = _EDGE
             row = np.concatenate(tiles, axis=1)

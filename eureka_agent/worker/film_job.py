@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from eureka_agent.boundary.commands import Film
@@ -17,8 +18,9 @@ from eureka_agent.errors import EnvironmentLoadError, EurekaError
 from eureka_agent.records import EpisodeSummary
 from eureka_agent.simulation.loading import LoadedEnvironment
 from eureka_agent.simulation.pictures import Picture, Pictures, drawable, pictures_of
-from eureka_agent.simulation.vec_task import VecTask
+from eureka_agent.simulation.vec_task import ALWAYS_THERE, VecTask
 from eureka_agent.task import Task
+from eureka_agent.training.environment_faults import OBSERVATIONS
 from eureka_agent.training.evaluation import (
     PolicyRequest,
     Trajectory,
@@ -34,6 +36,9 @@ from eureka_agent.training.policy import check_sizes, load_policy
 from eureka_agent.worker.channel import File
 from eureka_agent.worker.evaluation_job import PASS_SECONDS
 from eureka_agent.worker.film import RATE, Episode, FilmScene, Gif, Mp4, Sheet, scenes
+
+_STILL = 1e-6
+"""Range in an episode up to which a number does not change."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +148,9 @@ class FilmJob:
                 so_far.append(float(running.result()))
             end = each.summary.length, each.summary.ended_by
             place = f"{title} · {name}", self._row(policy, each.number)
-            episodes.append(Episode(*place, *end, np.array(so_far)))
+            by_change = self._command.sheet if self._command.by_change else 0
+            moments = changing_steps(each.trajectory, by_change) if by_change else None
+            episodes.append(Episode(*place, *end, np.array(so_far), moments))
         return episodes
 
     def _row(self, policy: int, number: int) -> int:
@@ -189,13 +196,45 @@ class FilmJob:
             closing(self._make()) as environment,
             closing(pictures_of(self._loaded, environment, self._command.size)) as pictures,
         ):
+            if not self._command.two_sides:
+                pictures = replace(pictures, turned=None)
             watch = watching(scene, pictures, add, sheet)
             watch_policies(environment, self._task, requests, watch, PASS_SECONDS)
+
+
+def changing_steps(trajectory: Trajectory, many: int) -> list[int]:
+    """Start and end of an episode, and between them one after the other the step whose state is
+    farthest from all that are chosen: `many` in all, in order (greedy k-centre, Gonzalez 1985).
+
+    Time counts as much as all variables of the state together, and each variable alike, by its
+    range in the episode. So a long calm is seen, too, and where nothing changes, the steps are
+    evenly spread."""
+    length = len(trajectory["fitness"])
+    columns = []
+    for name in sorted(trajectory.keys() - {"fitness", OBSERVATIONS, *ALWAYS_THERE}):
+        values = np.nan_to_num(trajectory[name].reshape(length, -1).astype(np.float64))
+        ranges = np.ptp(values, axis=0)
+        if (changes := ranges > _STILL).any():
+            columns.append((values / np.maximum(ranges, _STILL))[:, changes] / changes.sum() ** 0.5)
+    state = [each / len(columns) ** 0.5 for each in columns]
+    states = np.hstack([np.linspace(0.0, 1.0, length)[:, None], *state])
+
+    def gaps_to(step: int) -> NDArray[np.float64]:
+        # what is recorded at an index is the state after that step
+        return np.linalg.norm(states - states[max(step - 1, 0)], axis=1)
+
+    chosen = [0, length]
+    gaps = np.minimum(gaps_to(0), gaps_to(length))
+    while len(chosen) < many:
+        chosen.append(int(gaps.argmax()) + 1)
+        gaps = np.minimum(gaps, gaps_to(chosen[-1]))
+    return sorted(chosen)
 
 
 def watching(
     scene: FilmScene, pictures: Pictures, add: Callable[[Picture], None], sheet: Sheet | None
 ) -> Watch:
+    sides = [pictures.picture, *([pictures.turned] if pictures.turned else [])]
     times = iter([*scene.times(), None])
     due = next(times)
     last: dict[int, Picture] = {}
@@ -213,7 +252,7 @@ def watching(
         if sheet is not None:
             for place, episode in enumerate(scene.episodes):
                 if sheet.wants(place, step):
-                    sheet.add(place, step, pictures.picture(episode.row))
+                    sheet.add(place, step, *(side(episode.row) for side in sides))
                 wanted |= step < episode.length
         return due is not None or wanted
 

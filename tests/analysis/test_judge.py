@@ -13,6 +13,7 @@ from eureka_agent.analysis.standing import (
     choices_of,
     preferences,
     preferences_of,
+    sub_goals_of,
     what_ranks,
     wins_of,
     with_strengths,
@@ -103,6 +104,77 @@ async def test_a_reply_that_says_nothing_is_told(
     grade, why = await ModelJudge(model, description, "hop").compare(b"one", b"two")
     assert grade is None
     assert why.startswith(fault)
+
+
+GOALS = ("the hopper stands", "it leaves the ground", "it hops until the end")
+
+
+@pytest.mark.parametrize(
+    ("reply", "grade", "fault"),
+    [
+        ('{"first": [2, 1, 0], "second": [2, 2, 1], "better": "second"}', -1, ""),
+        # neither is ahead everywhere: the verdict weighs, and so it does between equals
+        ('{"first": [2, 0, 0], "second": [0, 1, 1], "better": "first"}', 1, ""),
+        ('{"first": [1, 1, 0], "second": [1, 1, 0], "better": "first"}', 1, ""),
+        ('{"first": [2, 2, 2], "second": [0, 0, 0], "better": "alike"}', 0, ""),
+        (
+            '{"first": [2, 1, 0], "second": [2, 2, 1], "better": "first"}',
+            None,
+            "it grades them [2, 1, 0] and [2, 2, 1], and calls 'first' better",
+        ),
+        (
+            '{"First": [2, 2, 2], "Second": [2, 2, 1], "Better": "The second one."}',
+            None,
+            "it grades them [2, 2, 2] and [2, 2, 1], and calls 'second' better",
+        ),
+        # grades that are none contradict nothing
+        ('{"first": [0, 0], "second": [2, 2], "better": "first"}', 1, ""),
+        ('{"first": [0, 0, "?"], "second": [2, 2, 2], "better": "first"}', 1, ""),
+        ('{"first": {"1": [0]}, "second": 7, "better": "first"}', 1, ""),
+        ('{"first": [0, 0, 9], "second": [2, 2, 2], "better": "first"}', 1, ""),
+    ],
+)
+async def test_grades_that_contradict_the_verdict_say_nothing(
+    reply: str, grade: int | None, fault: str, description: TaskDescription
+) -> None:
+    gateway = ScriptedGateway(reply)
+    judge = ModelJudge(ConfiguredModel(NamedModel(), gateway), description, "hop")
+    assert await judge.compare(b"one", b"two", GOALS) == (grade, fault)
+    asked = gateway.requests[0].turns[-1].content
+    assert "1. the hopper stands\n2. it leaves the ground\n3. it hops until the end\n" in asked
+    assert '"first": [2, 2, 2], "second": [1, 1, 1]' in asked
+
+
+@pytest.mark.parametrize(
+    ("reply", "goals", "fault"),
+    [
+        ('So:\n```json\n{"sub_goals": ["a", " b\\n c ", ""]}\n```', ("a", "b c"), ""),
+        ("{'Subgoals': ['a', 'b', 3, {'c': 1}]}", ("a", "b"), ""),
+        ('{"sub_goals": ["x\\ud800\\u001b[2Jy", "b"]}', ("xy", "b"), ""),
+        (f'{{"sub_goals": ["{"w" * 300}", "b"]}}', ("w" * 199 + "…", "b"), ""),
+        ("First it stands, then it hops.", (), "the reply holds no sub-goals"),
+        ('{"sub_goals": []}', (), "the reply holds 0 sub-goals, expected 2 to 5"),
+        ('{"sub_goals": "hop"}', (), "the reply holds no sub-goals"),
+        (f'{{"sub_goals": {list("abcdef")}}}', (), "the reply holds 6 sub-goals, expected 2 to 5"),
+        ("", (), "the reply is empty"),
+        (Cut("No.", FinishReason.REFUSED), (), "the model refused to answer: 'No.'"),
+    ],
+)
+async def test_sub_goals_are_few_and_short_or_none(
+    reply: str | Cut, goals: tuple[str, ...], fault: str, description: TaskDescription
+) -> None:
+    gateway = ScriptedGateway(reply)
+    judge = ModelJudge(ConfiguredModel(NamedModel(), gateway), description, "hop")
+    assert await judge.sub_goals(b"one") == (goals, fault)
+    (request,) = gateway.requests
+    assert [each.data for each in request.turns[-1].images] == [b"one"]
+    comparison = comparisons()
+    told = Judgement(sub_goals=goals, comparisons=comparison)  # what is read can be recorded
+    assert sub_goals_of(said(Judgement(comparisons=comparison), told)) == goals
+
+
+def comparisons() -> tuple[Comparison, ...]:
+    return (Comparison(first="a", second="b", grade=1),)
 
 
 async def test_a_model_is_asked_whether_it_sees() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -58,7 +59,7 @@ def strong(report: RunReport) -> RunReport:
         scores=(),
         best=best,
         by_strength=ByStrength("model", 3, best.strength.mean, best.strength.deviation, 0.7),
-        by_model=ByModel("openai/eye", 3, Agreement(6, 8)),
+        by_model=ByModel("openai/eye", 3, Agreement(6, 8), ("it stands", "<b>it jumps")),
         fitness_origin=ORIGIN,
     )
 
@@ -87,6 +88,9 @@ def test_reports_show_strengths_and_no_fitness(strong: RunReport) -> None:
         assert words(strong, "1-01") in text, place
         assert "strength" in text, place
         assert "it agrees with your choices in 6 of 8" in text, place
+        goals = "by the sub-goals (1) it stands; (2) <b>it jumps; it agrees"
+        plain = html.unescape(text).replace("\\", "")  # without what the formats escape
+        assert goals in plain, place
         assert ORIGIN in text.lower(), place
         for number in ("0.500", "1.50", "2.50"):  # what the metric would have said
             assert f" {number} " not in text, place
@@ -105,6 +109,7 @@ def test_json_tells_both_apart(strong: RunReport, report: RunReport) -> None:
     assert one["fitness"] == 0.5
     assert one["strength"]["by"] == "model"
     assert one["strength"]["mean"] > 0.0
+    assert document["judge"]["sub_goals"] == ("it stands", "<b>it jumps")
     assert document["judge"]["agreement"] == {"agreed": 6, "pairs": 8}
     assert best_to_json(strong)["strength"] == one["strength"]  # type: ignore[index]
     assert to_json(report)["judge"] is None

@@ -118,9 +118,10 @@ def test_models_are_waited_for(seconds: Seconds) -> None:
     assert of(looking) == pytest.approx(once + 2 * REPLY_SECONDS)  # in the second generation
     # further drafts are requests one after the other, in the second generation
     assert of(drafts=4) == pytest.approx(once + 2 * 3 * REPLY_SECONDS)
-    # two comparisons for each of four attempts, four at a time, after each generation
+    # two comparisons for each of four attempts, four at a time, after each generation, and the
+    # judge's sub-goals
     judged = of(fitness="judged", samples=2, concurrency=4)
-    assert judged == pytest.approx(once + 2 * REPLY_SECONDS)
+    assert judged == pytest.approx(once + 3 * REPLY_SECONDS)
 
 
 def test_baselines_train_while_designs_are_awaited_and_then_beside_the_candidates(

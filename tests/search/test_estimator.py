@@ -272,8 +272,8 @@ async def test_every_role_counts(description: TaskDescription) -> None:
     doubted = await counted(description, reviewer="auto")
     assert {each.role: each.requests for each in doubted} == {"designer": 24, "reviewer": 3}
     judged = await counted(description, fitness="judged", iterations=1)
-    # two comparisons for each of eight attempts, and the question if the model sees
-    assert {each.role: each.requests for each in judged} == {"designer": 8, "judge": 17}
+    # two comparisons for each of eight attempts, the question if the model sees, its sub-goals
+    assert {each.role: each.requests for each in judged} == {"designer": 8, "judge": 18}
     written = await counted(description, fitness="written", sentence="wave", iterations=1)
     assert {each.role: each.requests for each in written} == {"metric": 1, "designer": 8}
     mass = ParameterSpec(name="mass", default=1.0, low=0.5, high=2.0)

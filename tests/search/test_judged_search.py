@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from model_server import Asked, HttpFailure, ModelServer, Reply
+from model_server import Answer, Asked, HttpFailure, ModelServer, Reply, Stall
 from PIL import Image
 from test_refinement import ANOTHER, LEAVE, scripted
 from test_refinement_with_a_model import DRAW, Reading, copied
@@ -41,6 +41,8 @@ QUESTION = "Which colour has the square"
 ORDER = "Which one does the task better?"
 SMALL = {"iterations": 2, "samples": 3, "env_steps": 2048, "num_envs": 16, "workers": 1}
 SMALL |= {"evaluation_episodes": 4, "video": False, "reviewer": "off", "analyst": "off"}
+SUB_GOALS = "First name the sub-goals"
+GOALS = ["the puck leaves the middle", "the puck ends far out"]
 ROW = 24 + 24 + 192
 """Height of an episode: its title, the times, the pictures."""
 
@@ -72,6 +74,8 @@ class Judge(Reading):
         super().__init__()
         self.asked: list[Asked] = []
         self.colours = 0
+        self.goals: list[Asked] = []
+        self.goals_reply: Answer = f'```json\n{{"sub_goals": {GOALS}}}\n```'
         self.colour = "It is yellow."
         self.fails: Callable[[int], Any] = lambda number: None
         """The answer to the so manieth comparison, where it is another one."""
@@ -81,6 +85,9 @@ class Judge(Reading):
         if QUESTION in order:
             self.colours += 1
             return Reply(text=self.colour)
+        if SUB_GOALS in order:
+            self.goals.append(asked)
+            return self.goals_reply
         if ORDER not in order:
             return super().__call__(asked)
         self.asked.append(asked)
@@ -88,7 +95,8 @@ class Judge(Reading):
             return failure
         first, second = map(distance, pictures(asked))
         better = "first" if first > second else "second"
-        return Reply(text=f'One is further out.\n\n```json\n{{"better": "{better}"}}\n```')
+        grades = '"first": [2, 1], "second": [1, 2], '
+        return Reply(text=f'One is out.\n\n```json\n{{{grades}"better": "{better}"}}\n```')
 
 
 class Searcher:
@@ -135,7 +143,11 @@ async def test_a_model_s_eye_leads_a_search(searcher: Searcher, judge: Judge) ->
     assert judge.colours == 1
     assert {each.fitness for each in attempts if each.stage is Stage.TRAINED} == {0.0}
     # two pictures of three episodes with six moments each, and nothing else but the sentence
+    (goals,) = judge.goals
+    assert [each.shape for each in pictures(goals)] == [(3 * ROW, 6 * 256, 3)]
+    told = f"by the sub-goals (1) {GOALS[0]}; (2) {GOALS[1]}"
     for asked in judge.asked:
+        assert f"1. {GOALS[0]}\n2. {GOALS[1]}" in asked.turns[-1][1]
         assert asked.model == "eye"
         assert [each.shape for each in pictures(asked)] == [(3 * ROW, 6 * 256, 3)] * 2
         text = f"{asked.system} {asked.turns[-1][1]}"
@@ -157,15 +169,16 @@ async def test_a_model_s_eye_leads_a_search(searcher: Searcher, judge: Judge) ->
     assert report.best is not None
     assert report.best.id == preferences_of(attempts, feedback, "model").in_order()[0][0]
     # and every place says whose word it is
-    told = verdict(report)
-    assert "judged by openai/eye in" in told.best
-    assert "no baseline" in told.against
+    said = verdict(report)
+    assert "judged by openai/eye in" in said.best
+    assert "no baseline" in said.against
     assert "strengths are judged by openai/eye from pictures" in run.fitness_origin
     for page in (markdown(report), run_page(report)):
         assert "openai/eye judged" in page
+        assert told in page
         assert "fitness 0" not in page
     roles = Counter(message.role for message in run.archive.messages())
-    assert roles["judge"] == len(judge.asked) + 1
+    assert roles["judge"] == len(judge.asked) + 2
 
 
 def pictures_of(run: Run, name: str) -> np.ndarray:
@@ -187,9 +200,9 @@ async def test_a_judge_that_goes_away_ends_the_search_and_is_asked_for_what_is_m
     run = await resume(run.folder, searcher)
     compared = comparisons_of_model(run.archive.state.feedback)
     assert len(compared) == 2 * len(trained(run))
-    # the three that came were not asked again, and neither was the colour
-    assert len(judge.asked) - before == len(compared) + 1 - stored
-    assert judge.colours == 1
+    # the three that came were not asked again, and neither were colour and sub-goals
+    assert len(judge.asked) - before == len(compared) + 2 - stored
+    assert judge.colours == len(judge.goals) == 1
     assert run.archive.state.ended_early == ""
     asked = len(judge.asked)
     await resume(run.folder, searcher)
@@ -197,16 +210,56 @@ async def test_a_judge_that_goes_away_ends_the_search_and_is_asked_for_what_is_m
 
 
 async def test_replies_that_say_nothing_count_for_nothing(searcher: Searcher, judge: Judge) -> None:
-    answers = {1: Reply(text="Both wobble."), 2: Reply(text="No.", ending="refused")}
+    contradiction = '{"first": [2, 2], "second": [2, 1], "better": "second"}'
+    answers = {1: "Both wobble.", 2: Reply(text="No.", ending="refused"), 3: contradiction}
     judge.fails = answers.get
+    judge.goals_reply = "First it moves, then it is far out."
     run = await searcher.start(iterations=1)
     compared = comparisons_of_model(run.archive.state.feedback)
+    # without sub-goals there is nothing to contradict
     assert sum(each.grade is None for each in compared) == 2
+    assert not any("sub-goals" in asked.turns[-1][1] for asked in judge.asked)
+    unread = "openai/eye judges without sub-goals: the reply holds no sub-goals"
+    assert searcher.notices.count(unread) == 1
+    judge.fails = lambda number: None
+    run = await resume(run.folder, searcher, {"iterations": 2})
+    assert len(judge.goals) == 1  # that there are none was recorded, too
     faults = [each for each in searcher.notices if "cannot tell" in each]
     assert sorted(each.partition(": ")[2] for each in faults) == [
         "the model refused to answer: 'No.'",
         "the reply holds no grade: first, second, alike or cannot tell",
     ]
+
+
+async def test_late_and_contradicting_replies_count_for_their_own_pair(
+    searcher: Searcher, judge: Judge
+) -> None:
+    contradiction = 'So:\n```json\n{"first": [2, 2], "second": [2, 1], "better": "second"}\n```'
+    first_better = '{"first": [0, 0], "second": [0, 0], "better": "first"}'
+
+    def answer(number: int) -> Answer | None:
+        if number == 2:  # it overtakes the first one
+            searcher.server.release()
+            return contradiction
+        return Stall(first_better) if number == 1 else None
+
+    judge.fails = answer
+    run = await searcher.start(iterations=1)
+    compared = comparisons_of_model(run.archive.state.feedback)
+    late, contradicting = (pair_of(run, asked) for asked in judge.asked[:2])
+    grades = {(each.first, each.second): each.grade for each in compared}
+    assert grades[late] == 1
+    assert [pair for pair, grade in grades.items() if grade is None] == [contradicting]
+    (fault,) = [each for each in searcher.notices if "cannot tell" in each]
+    assert fault.startswith(f"openai/eye cannot tell {contradicting[0]} from {contradicting[1]}: ")
+    assert fault.endswith("it grades them [2, 2] and [2, 1], and calls 'second' better")
+
+
+def pair_of(run: Run, asked: Asked) -> tuple[str, str]:
+    """The attempts whose pictures a comparison shows."""
+    known = {pictures_of(run, name).tobytes(): name for name in trained(run)}
+    first, second = (known[each.tobytes()] for each in pictures(asked))
+    return first, second
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from planned_attempts import planned
 from scripted_search import Fuse, Killed, ScriptedDesigner, ScriptedSearch, TableTrials, reward
 
-from eureka_agent.analysis.standing import comparisons_of_model, what_ranks
+from eureka_agent.analysis.standing import comparisons_of_model, sub_goals_of, what_ranks
 from eureka_agent.archive.run_folder import Run, open_run
 from eureka_agent.feedback_records import Comparison, Given, Grade, Judge, Judgement
 from eureka_agent.journal.entries import FeedbackGiven, IterationEnded
@@ -99,10 +99,25 @@ class Eye:
         self._fuse = fuse
         self.asked: list[tuple[bytes, bytes]] = []
         self.fails_at: dict[int, Exception] = {}
+        self.goals_of: dict[bytes, tuple[str, ...]] = {}
+        """Sub-goals over all processes, by the picture that was shown."""
+        self.told: set[tuple[str, ...]] = set()
+        """Sub-goals of the comparisons."""
         self.stored: dict[tuple[bytes, bytes], Grade] = {}
         """Answers over all processes, as the gateway keeps them."""
 
-    async def compare(self, first: bytes, second: bytes) -> tuple[Grade | None, str]:
+    async def sub_goals(self, picture: bytes) -> tuple[tuple[str, ...], str]:
+        if picture not in self.goals_of:
+            self._fuse("goals")
+            await asyncio.sleep(0)
+            # another picture would give others
+            self.goals_of[picture] = ("it moves", f"it is better than {picture.decode()}")
+        return self.goals_of[picture], ""
+
+    async def compare(
+        self, first: bytes, second: bytes, goals: tuple[str, ...]
+    ) -> tuple[Grade | None, str]:
+        self.told.add(goals)
         if (first, second) not in self.stored:
             self._fuse("asked")
             self.asked.append((first, second))
@@ -176,7 +191,10 @@ async def test_parents_follow_the_eye_and_not_the_fitness(make_run: MakeRun) -> 
 
 @pytest.mark.parametrize(
     ("kind", "number"),
-    [("asked", 1), ("asked", 8), ("asked", 14), ("told", 2), ("filmed", 5), ("trained", 5)],
+    [
+        *(("goals", 1), ("asked", 1), ("asked", 8), ("asked", 14)),
+        *(("told", 1), ("told", 2), ("filmed", 5), ("trained", 5)),
+    ],
 )
 async def test_killed_and_resumed_it_goes_on_as_the_unbroken_one(
     make_run: MakeRun, tmp_path: Path, kind: str, number: int
@@ -191,9 +209,13 @@ async def test_killed_and_resumed_it_goes_on_as_the_unbroken_one(
         killed = True
     assert killed
     resumed, after = open_run(run.folder), Eye(Fuse())
-    after.stored = eye.stored
+    after.stored, after.goals_of = eye.stored, eye.goals_of
     await search(resumed, after, Camera(Fuse()), Fuse()).see_through()
     assert facts(resumed) == expected
+    # sub-goals are asked for once, and hold for all comparisons
+    assert len(after.goals_of) == 1
+    assert eye.told | after.told == {*after.goals_of.values()}
+    assert sub_goals_of(resumed.archive.state.feedback) == next(iter(after.goals_of.values()))
     # no question of the first process was asked in vain
     assert set(eye.asked) | set(after.asked) == set(asked)
 

@@ -19,12 +19,13 @@ from eureka_agent.simulation.pictures import Picture, RenderingError
 SIZE = (120, 90)
 FIELD_OF_VIEW = 60.0
 DEPTH = 4.0
+CAMERA = f'<camera name="front" pos="0 -{DEPTH} 0" xyaxes="1 0 0 0 0 1" fovy="{FIELD_OF_VIEW}"/>'
 SCENE = f"""
 <mujoco>
   <option gravity="0 0 0" timestep="0.01"/>
   <visual><headlight ambient="1 1 1" diffuse="0 0 0" specular="0 0 0"/></visual>
   <worldbody>
-    <camera name="front" pos="0 -{DEPTH} 0" xyaxes="1 0 0 0 0 1" fovy="{FIELD_OF_VIEW}"/>
+    {CAMERA}
     <camera name="behind" pos="0 {DEPTH} 0" xyaxes="-1 0 0 0 0 1" fovy="{FIELD_OF_VIEW}"/>
     <body>
       <joint name="x" type="slide" axis="1 0 0"/>
@@ -70,6 +71,11 @@ def centre(picture: Picture) -> tuple[float, float]:
     return float(columns.mean()), float(rows.mean())
 
 
+def size_of(picture: Picture) -> float:
+    """Red pixels."""
+    return float(((picture[..., 0] > 120) & (picture[..., 1] < 60)).sum())
+
+
 def place(environment: Ball, row: int, x: float, z: float) -> None:
     environment.qpos[row] = torch.tensor([x, z], dtype=environment.qpos.dtype)
 
@@ -88,6 +94,32 @@ def test_each_row_is_drawn_where_its_state_says(ball: type[Ball]) -> None:
     pixels_per_metre = 45.0 / (math.tan(math.radians(FIELD_OF_VIEW / 2.0)) * DEPTH)
     expected = 59.5 + 1.0 * pixels_per_metre, 44.5 - 0.5 * pixels_per_metre
     assert centre(second) == pytest.approx(expected, abs=1.2)
+    pictures.close()
+
+
+@NEEDS_DRAWING
+@pytest.mark.parametrize("follows", [False, True])
+def test_a_quarter_turn_shows_the_other_side(
+    ball: type[Ball], tmp_path: Path, follows: bool
+) -> None:
+    if follows:  # a camera of the ball's own body, 4 m before it
+        scene = SCENE.replace("<body>", f"<body>{CAMERA}").replace(f"    {CAMERA}\n", "", 1)
+        (tmp_path / "ball.xml").write_text(scene)
+        ball.camera = "front"
+    environment = ball(2)
+    environment.reset()
+    pictures = MujocoPictures(environment, SIZE)
+    place(environment, 0, 0.0, 0.5)
+    place(environment, 1, 1.0, 0.5)
+    pixels_per_metre = 45.0 / (math.tan(math.radians(FIELD_OF_VIEW / 2.0)) * DEPTH)
+    high = 44.5 if follows else 44.5 - 0.5 * pixels_per_metre
+    # from the side, 4 m along x from the middle of the scene
+    assert centre(pictures.turned(0)) == pytest.approx((59.5, high), abs=1.0)
+    assert centre(pictures.picture(0)) == pytest.approx((59.5, high), abs=1.0)
+    nearer = size_of(pictures.turned(1)) / size_of(pictures.turned(0))
+    # a camera that stays sees the ball come 1 m nearer: (4 / 3)² of the pixels, about
+    assert nearer == pytest.approx(1.0 if follows else (4.0 / 3.0) ** 2, rel=0.12)
+    assert size_of(pictures.picture(1)) == pytest.approx(size_of(pictures.picture(0)), rel=0.12)
     pictures.close()
 
 

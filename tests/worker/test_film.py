@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import av
@@ -12,6 +13,7 @@ from PIL import Image
 
 from eureka_agent.simulation.pictures import Picture
 from eureka_agent.worker.film import HEADER_PIXELS, Episode, Gif, Mp4, Sheet, scenes, shown_steps
+from eureka_agent.worker.film_job import changing_steps
 
 HELD = 15
 """Pictures of the last state: half a second at 30 a second."""
@@ -132,3 +134,60 @@ def test_a_sheet_shows_the_moments_that_were_asked_for(
             sheet.add(place, step, np.zeros((64, 64, 3), np.uint8))
     with Image.open(io.BytesIO(sheet.content())) as image:
         assert image.width == 3 * 64
+
+
+def test_two_sides_of_a_moment_stand_below_each_other_and_take_no_more_room() -> None:
+    sheet = Sheet([episode(2)], 3, 0.1)
+    for step in range(3):
+        sheet.add(0, step, plain(COLOURS[0], (64, 64)), plain(COLOURS[2], (64, 64)))
+    with Image.open(io.BytesIO(sheet.content())) as image:
+        # 3 moments at ¾ of 64 pixels; below title and time the two sides
+        assert image.size == (3 * 48, 2 * HEADER_PIXELS + 2 * 48)
+        upper, lower = (image.getpixel((70, 2 * HEADER_PIXELS + y)) for y in (24, 72))
+    assert upper == pytest.approx(COLOURS[0], abs=6)
+    assert lower == pytest.approx(COLOURS[2], abs=6)
+
+
+# ── moments by what changes ───────────────────────────────────────────────────────────────────────
+
+
+def trajectory(**variables: np.ndarray) -> dict[str, np.ndarray]:
+    length = len(next(iter(variables.values())))
+    return {"fitness": np.zeros(length), "actions": np.ones((length, 2)), **variables}
+
+
+def test_moments_of_a_still_episode_are_evenly_spread() -> None:
+    # of steps 1 to 101, 51 is farthest from both ends; then the middles of its sides
+    assert changing_steps(trajectory(angle=np.full(101, 0.3)), 5) == [0, 26, 51, 76, 101]
+    # nor do shaking actions, the fitness or the observation choose
+    busy = trajectory(angle=np.full(101, 0.3))
+    shaking = np.tile([1.0, -1.0], 51)[:101]
+    busy |= {"fitness": shaking, "actions": shaking[:, None], "observations": shaking[:, None]}
+    assert changing_steps(busy, 5) == [0, 26, 51, 76, 101]
+
+
+def test_moments_fall_on_what_happens() -> None:
+    # a door that is open from step 24 of 100 on, and a flag of 8 entries that never changes
+    door = np.concatenate([np.zeros(20), [0.3, 0.6, 0.9], np.ones(77)])
+    found = changing_steps(trajectory(door=door, flag=np.ones((100, 8))), 4)
+    # the time alone would choose 51 first. Of all steps, 23 is farthest from start and end,
+    # √(0.22² + 0.9²) = 0.93 and √(0.78² + 0.1²) = 0.78; then the middle between it and the end
+    assert found == [0, 23, 61, 100]
+    # as one of four variables, of which three drift evenly, it moves the middle less: both ends are
+    # as far where 1.75 x² + 0.25 = 1.75 (1 − x)², at x = 0.43
+    drifts = {f"drift_{each}": np.linspace(0.0, 5.0, 100) for each in range(3)}
+    assert changing_steps(trajectory(door=door, **drifts), 3) == [0, 43, 100]
+
+
+def test_a_short_episode_has_each_step_at_least_once() -> None:
+    values = np.array([0.0, np.nan, 5.0])
+    assert set(changing_steps(trajectory(angle=values), 6)) == {0, 1, 2, 3}
+    assert len(changing_steps(trajectory(angle=values), 6)) == 6
+    assert changing_steps(trajectory(angle=np.zeros(1)), 3) == [0, 1, 1]
+
+
+def test_an_episode_s_own_moments_count() -> None:
+    own = replace(episode(50), moments=[0, 7, 50])
+    sheet = Sheet([own, episode(4, 1)], 3, 0.1)
+    assert [step for step in range(51) if sheet.wants(0, step)] == [0, 7, 50]
+    assert [step for step in range(5) if sheet.wants(1, step)] == [0, 2, 4]
