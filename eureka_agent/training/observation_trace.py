@@ -93,6 +93,11 @@ class _Traced(TorchDispatchMode):
             shown = ", ".join("batch" if each == rows else str(each) for each in shape)
             raise ObservationError(f"returned the shape ({shown}), {expected}")
 
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Keep torch from importing its compiler here, which takes a second in every worker."""
+        return False
+
     def __torch_dispatch__(
         self,
         func: Any,

@@ -407,3 +407,11 @@ def test_the_rewards_of_the_project_load_where_nothing_can_be_opened() -> None:
         return len(sources) > 30
 
     assert in_fork(load) == "True"
+
+
+def test_what_is_loaded_before_a_fork_is_no_compiler() -> None:
+    """Recording an observation's operations would import torch's, a second of every worker."""
+    code = "import sys; from eureka_agent.worker.confinement import warm_up; warm_up()"
+    code += "; print({'torch._dynamo', 'sympy'} & sys.modules.keys())"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
