@@ -106,6 +106,7 @@ def test_what_is_no_python_is_told_apart(source: str, code: str, line: int | Non
         ("from subprocess import run", "A201", "`import subprocess`"),
         ("import numpy as np", "A201", "write it with torch"),
         ("from torch import *", "A201", "one by one"),
+        ("from . import torch", "A201", "a relative import"),
         ("open('/etc/passwd')", "A202", "reads no files"),
         ("getattr(torch, 'load')", "A202", "'getattr'"),
         ("eval('1')", "A202", "'eval'"),
