@@ -97,9 +97,16 @@ class _Reference:
 class DesignedObservation:
     """The observations of a program, for any number of rows."""
 
-    def __init__(self, program: ObservationProgram, shapes: Mapping[str, Sequence[int]]) -> None:
-        """`shapes`: of the variables that it may read, without the batch. Raises ObservationError
-        for operations that are not allowed, that are too large, or that mix rows."""
+    def __init__(
+        self,
+        program: ObservationProgram,
+        shapes: Mapping[str, Sequence[int]],
+        *,
+        confined: bool = False,
+    ) -> None:
+        """`shapes`: of the variables that it may read, without the batch. `confined`: in the
+        process of its code, whose memory is bounded. Raises ObservationError for operations that
+        are not allowed, that are too large, or that mix rows."""
         self.program = program
         self._bound: dict[tuple[int, torch.device], list[_Bound]] = {}
         if unknown := [name for name in program.inputs if name not in shapes]:
@@ -112,8 +119,9 @@ class DesignedObservation:
             for name, shape in self.shapes.items()
         }
         try:
-            # without numbers first, so that nothing large is made
-            self._results({name: value.to("meta") for name, value in given.items()}, bounded=True)
+            # without numbers first, so that nothing large is made; it imports torch's compiler
+            where = "cpu" if confined else "meta"
+            self._results({name: value.to(where) for name, value in given.items()}, bounded=True)
             whole = self(given)
             rest = self({name: value[_CHECKED_ROWS // 2 :] for name, value in given.items()})
         except ObservationError:

@@ -271,7 +271,8 @@ def _observation(
         if unknown := [name for name in binding.variables if name not in shapes]:
             raise ObservationError(f"it reads {unknown[0]!r}: it gets the current values alone")
         read = {name: shapes[name] for name in binding.variables}
-        return DesignedObservation(traced(function, read, binding.constants), shapes)
+        program = traced(function, read, binding.constants)
+        return DesignedObservation(program, shapes, confined=True)
     except (KeyboardInterrupt, TimeLimitError):
         raise
     except BaseException as error:  # noqa: BLE001  (generated code: whatever it raises is its own fault)
