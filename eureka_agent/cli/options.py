@@ -160,7 +160,9 @@ _GROUPS = {
         "base_url api temperature reply_tokens request_timeout outage concurrency llm_batch"
         " llm_batch_wait reviewer analyst analyst_sees designer_tools judge blind max_tokens price"
     ),
-    "What counts": "rewards fitness yes scoring_episodes evaluation_episodes",
+    "What counts": (
+        "rewards labels label_requests design fitness yes scoring_episodes evaluation_episodes"
+    ),
     "The search": (
         "strategy max_time drafts revisions retry_rounds novelty rungs schedule confirm"
         " confirm_seeds"

@@ -136,7 +136,7 @@ def test_a_wrong_setting_is_told_once_where_it_stands(tmp_path: Path) -> None:
         " file)",
         "line 6, matrix.seed[2]: it is -3, expected 0 or more (see `eureka search --help` for what"
         " it takes)",
-        "line 7, matrix.strategy[1]: it is 'islnds', expected auto, greedy, best-of-n or islands"
+        "line 7, matrix.strategy[1]: it is 'islnds', expected auto, greedy, best-of-n, islands or map-elites"
         " (did you mean 'islands'?)",
     ]
 

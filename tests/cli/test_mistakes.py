@@ -22,7 +22,7 @@ MISTAKES = {
         "see `eureka search --help`",
     ),
     "search x --strategy greddy": (
-        "--strategy is 'greddy', expected auto, greedy, best-of-n or islands",
+        "--strategy is 'greddy', expected auto, greedy, best-of-n, islands or map-elites",
         "see `eureka search --help`",
     ),
     "search x --hidden-sizes 64,big": (

@@ -256,7 +256,14 @@ def test_a_run_keeps_what_it_measured_and_makes_the_same_prompt_of_it(
     assert 0 <= near <= 16
     assert "Fitness without any training: " in asked.system
     again = system_message(
-        "system.md", run.description, run.sentence, run.settings, rewards="code", calls=0, turns=0
+        "system.md",
+        run.description,
+        run.sentence,
+        run.settings,
+        rewards="code",
+        design="reward",
+        calls=0,
+        turns=0,
     )
     assert again.content == asked.system
 
