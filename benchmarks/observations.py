@@ -1,4 +1,4 @@
-"""What is worth designing: the reward, the observation, or both (LIMEN's question), where the
+"""Worth of designing the reward, the observation, or both (LIMEN's question), where the
 environment's own observation is good and where it was made bad on purpose.
 
     python benchmarks/observations.py --worse FOLDER

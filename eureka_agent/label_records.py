@@ -53,8 +53,8 @@ class LearnedLabels(Record):
     captions: LabelCount
     """Captions that the training met."""
     labelled: LabelCount
-    """Those of them with a label, or in a comparison."""
+    """Number of them with a label, or in a comparison."""
     best: dict[CaptionText, Share] = Field(max_length=MOST_WANTED)
     """Labelled captions of the highest values, 0 to 1."""
     worst: dict[CaptionText, Share] = Field(max_length=MOST_WANTED)
-    """Those of the lowest values."""
+    """Captions of the lowest values."""

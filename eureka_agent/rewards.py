@@ -17,7 +17,7 @@ ENVIRONMENT = "environment"
 
 
 Design = Literal["reward", "observation", "both"]
-"""What is proposed: a reward, an observation beside the environment's own reward, or the two."""
+"""Subject of a proposal: a reward, an observation beside the environment's own reward, or both."""
 DESIGN_WORDS: dict[str, str] = {
     "observation": "the policy's observation, beside the environment's own reward",
     "both": "the reward together with the policy's observation",

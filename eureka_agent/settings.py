@@ -248,8 +248,8 @@ class SearchSettings(TrainingSettings):
     label_requests: int = Field(50, gt=0, le=MOST_LABELS // 20)
     """Requests for labels of a whole search, each for 20 states at most."""
     design: Design = Field("reward", json_schema_extra=WITHIN)
-    """What a model designs: the reward; the observation of the policy, beside the environment's own
-    reward; or both, of the same variables (LIMEN)."""
+    """Subject of a model's design: the reward; the observation of the policy, beside the
+    environment's own reward; or both, of the same variables (LIMEN)."""
     fitness: Literal["task", "written", "chosen", "judged"] = Field(
         "task", json_schema_extra=WITHIN
     )

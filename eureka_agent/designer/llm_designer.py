@@ -42,7 +42,7 @@ _ORDERS = {
     " `design_observation` is written anew.",
     "both": "In this search `design_observation` is part of all of that.",
 }
-"""What an order means where more or other than the reward is designed."""
+"""Meaning of an order where more or other than the reward is designed."""
 LONGEST_ANSWER_SHOWN = 20_000
 """Most characters of a rejected answer in the next request; else its source or its beginning."""
 

@@ -66,7 +66,7 @@ class RunState:
     captions_asked: dict[int, entries.CaptionsAsked] = field(default_factory=dict)
     """Requests for labels, by number."""
     captions_labelled: dict[int, entries.CaptionsLabelled] = field(default_factory=dict)
-    """What came of them."""
+    """Answers to them."""
     confirmations: tuple[entries.ConfirmationStarted, ...] = ()
     batches: dict[str, RequestBatch] = field(default_factory=dict)
     """Batches of requests to models by the run's own id, in the order of their planning."""

@@ -49,7 +49,8 @@ stack std sum t topk transpose unbind unfold var var_mean view where zeros zeros
 """
 _WRITABLE = frozenset(_CHANGING.split())
 _ALLOWED = _WRITABLE | frozenset(_OTHERS.split())
-_DROPPED = {"device", "layout", "memory_format", "pin_memory"}
+OF_THE_DEVICE = {"device", "layout", "memory_format", "pin_memory"}
+"""Arguments that the place of the tensors decides."""
 
 
 class ObservationError(Exception):
@@ -256,7 +257,8 @@ _BOUNDED = {"gather": _gather, "index": _index, "index_select": _index_select}
 
 def _bound(step: ProgramStep, rows: int, device: torch.device) -> _Bound:
     function = function_of(step.operation)
-    named = {name: _read(each, rows) for name, each in step.named.items() if name not in _DROPPED}
+    own = (item for item in step.named.items() if item[0] not in OF_THE_DEVICE)
+    named = {name: _read(each, rows) for name, each in own}
     packet, _, overload = step.operation.partition(".")
     schema = getattr(getattr(torch.ops.aten, packet), overload)._schema
     if any(argument.name == "device" for argument in schema.arguments):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -15,6 +16,7 @@ from eureka_agent.rewards import MOST_OBSERVATIONS
 from eureka_agent.training.observation import (
     MOST_CONSTANTS,
     MOST_STEPS,
+    OF_THE_DEVICE,
     ConstantTensor,
     ObservationError,
     ObservationProgram,
@@ -26,7 +28,6 @@ _ROWS = 127, 131
 """Two numbers of rows that are prime, and larger than most sizes in code: sizes that differ between
 them tell what follows from the number of rows."""
 _ON_VALUES = "_local_scalar_dense"
-_LEFT_OUT = {"device", "layout", "memory_format", "pin_memory"}
 
 
 def traced(
@@ -42,9 +43,8 @@ def traced(
     merged = tuple(map(_merged, first.steps, second.steps))
     if first.constants != second.constants:
         raise ObservationError("one of its constants differs with the number of rows")
-    inputs = tuple(shapes)
     return ObservationProgram(
-        inputs=inputs,
+        inputs=tuple(shapes),
         constants=first.constants,
         steps=merged,
         output=first.output,
@@ -114,7 +114,7 @@ class _Traced(TorchDispatchMode):
         function = function_of(name)
         if len(self._recorded) >= MOST_STEPS:
             raise ObservationError(f"it takes over {MOST_STEPS} operations: use whole tensors")
-        named = {key: each for key, each in (kwargs or {}).items() if key not in _LEFT_OUT}
+        named = {key: each for key, each in (kwargs or {}).items() if key not in OF_THE_DEVICE}
         asked = self._held(args), {key: self._held(each) for key, each in named.items()}
         found = function(*args, **(kwargs or {}))
         many = found if isinstance(found, (tuple, list)) else (found,)
@@ -169,13 +169,12 @@ class _Traced(TorchDispatchMode):
         raise ObservationError(f"an operation is given {type(value).__name__}")
 
 
+@dataclass(frozen=True)
 class _Place:
     """Place of a tensor, while not all constants are known."""
 
-    __match_args__ = ("kind", "count")
-
-    def __init__(self, kind: str, count: int) -> None:
-        self.kind, self.count = kind, count
+    kind: str
+    count: int
 
 
 def _constant(value: Tensor) -> ConstantTensor:

@@ -224,7 +224,9 @@ class ActingPolicies:
             policy, rows = self._policies[number], self._rows[number]
             seen = observations[rows]
             if policy.observation is not None:
-                seen = policy.observation({name: each[rows] for name, each in variables.items()})
+                seen = policy.observation(
+                    {name: variables[name][rows] for name in policy.observation.inputs}
+                )
             self._outputs[self._places[number]] = policy.outputs(seen)
         actions = self._distribution.mode(self._outputs, self._spreads)
         return actions.index_select(0, self._taken_from)

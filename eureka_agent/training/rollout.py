@@ -200,8 +200,8 @@ class RolloutCollector:
     def _observed(
         self, own: Tensor, variables: Mapping[str, Tensor] | None, members: int
     ) -> Tensor:
-        """What the leading members observe, from the environment's `own` observations of all rows
-        and their variables; None: those of the current state. Shape: (members, num_envs, width)."""
+        """Observations of the leading members, from the environment's `own` ones of all rows and
+        their variables; None: those of the current state. Shape: (members, num_envs, width)."""
         given = self._by_member(own, members)
         designed = {slot: each for slot, each in self.designed.items() if slot < members}
         if not designed and given.shape[-1] == self._width:
@@ -281,13 +281,12 @@ def broken_observations(rollout: Rollout, slots: Collection[int]) -> list[int]:
     """Those of `slots` whose designed observations are not finite, or absurdly large. They become
     0, so that nobody blames the environment for them."""
     observed = rollout.observations, rollout.final_observations, rollout.last_observations
-    broken = [
-        slot
-        for slot in slots
-        if not all(bool((each[slot].abs() < LARGEST).all()) for each in observed)
-    ]
-    for each in observed:
-        each[broken] = 0.0
+    broken = []
+    for slot in slots:
+        if not all(bool((each[slot].abs() < LARGEST).all()) for each in observed):
+            broken.append(slot)
+            for each in observed:
+                each[slot] = 0.0
     return broken
 
 
