@@ -3,22 +3,26 @@
     python benchmarks/labels.py [--seeds N] [--kinds NAME …] [TASK …]
     python benchmarks/labels.py --speed
 
-The stand-in is a rule, not a model: a caption is worth 1 if it tells of one of the task's steps
-(`PROGRESS`, chosen from the sentence before anything was trained), else 0; of two captions the one
-that tells of a later step is better. It answers as slowly as a model: every `ITERATIONS` iterations
-it labels the twenty captions that are met most and have no label, at most fifty times. The human
-and the sparse reward are trained as they are written, and with labels by each method, from equal
-seeds; the best checkpoint's policy is scored over fresh episodes without noise. `--speed` trains
-eight at once without labels and with two labels a second, twenty at a time as requests bring them,
-and compares the processor's time of as many iterations, in turns.
+The stand-in is a rule: a caption is worth 1 if it tells of one of the task's steps (`PROGRESS`,
+chosen from the sentence before anything was trained), else 0; of two captions the one that tells of
+a later step is better. In a kind with `by a model` it has the labels that a model gave beforehand
+to the captions that trainings with the rule met most (`caption_labels.json`; it was told what a
+search tells it, 100 captions a request), and none for others. Both answer as slowly as a model:
+every `ITERATIONS` iterations the twenty captions that are met most and have no label are labelled,
+at most fifty times. The human and the sparse reward are trained as they are written, and with
+labels by each method, from equal seeds; the best checkpoint's policy is scored over fresh episodes
+without noise. `--speed` trains eight at once without labels and with two labels a second, twenty at
+a time as requests bring them, and compares the processor's time of as many iterations, in turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import statistics
 import time
+from pathlib import Path
 from typing import Any, Literal
 
 from _common import Subject, start, subject
@@ -28,7 +32,9 @@ from eureka_agent.label_records import CaptionLabel, LabelMethod
 from eureka_agent.training.policy import Policy
 from eureka_agent.training.trainer import MemberFinished, Trainer
 
-TASKS = ("doorkey/reach_goal_far", "craft/collect_iron")
+TASKS = ("doorkey/reach_goal_far", "craft/hunt_cow", "craft/collect_iron")
+MODEL = " by a model"
+CAPTION_LABELS = Path(__file__).with_name("caption_labels.json")
 FIRST_SEED = 100
 ITERATIONS, BATCH, REQUESTS = 8, 20, 50
 PROGRESS = {
@@ -38,6 +44,7 @@ PROGRESS = {
         "just entered the right room",
         "just reached the goal",
     ),
+    "craft/hunt_cow": ("cow beside it", "just hit a cow", "just eaten a cow"),
     "craft/collect_iron": (
         "just mined a stone",
         "just placed a table",
@@ -51,14 +58,21 @@ KINDS = (
     "sparse",
     *(f"sparse {method}" for method in METHODS),
     "human retrieval",
+    f"sparse classification{MODEL}",
+    f"sparse retrieval{MODEL}",
 )
 
 
-class RuleLabeller:
-    """Stand-in that labels by a rule what trainings want."""
+class StandIn:
+    """Stand-in that labels what trainings want, by a rule or as a model did."""
 
-    def __init__(self, chosen: Subject, trainer: Trainer, method: LabelMethod) -> None:
+    def __init__(
+        self, chosen: Subject, trainer: Trainer, method: LabelMethod, *, by_model: bool = False
+    ) -> None:
         self._steps = PROGRESS[chosen.name]
+        self._known: dict[str, int] = {}
+        if by_model:
+            self._known = json.loads(CAPTION_LABELS.read_text())[chosen.name]
         self._caption = chosen.loaded.environment_class.caption
         self._trainer, self._method = trainer, method
         self._iteration = self.requests = 0
@@ -69,6 +83,8 @@ class RuleLabeller:
     def _step(self, code: int) -> int:
         """Number of the task's step that a caption tells of, from 1; 0 for none."""
         text = self._caption(code)
+        if self._known:
+            return self._known[text]
         return max((n for n, words in enumerate(self._steps, 1) if words in text), default=0)
 
     def look(self) -> None:
@@ -82,7 +98,8 @@ class RuleLabeller:
         counts: dict[int, int] = {}
         for wanted in self._trainer.wanted_labels(2 * BATCH).values():
             for each in wanted:
-                if each.code not in self._answered:
+                known = not self._known or each.text in self._known
+                if each.code not in self._answered and known:
                     counts[each.code] = max(counts.get(each.code, 0), each.count)
         codes = sorted(counts, key=lambda code: (-counts[code], code))[:most]
         if not codes:
@@ -108,14 +125,15 @@ class RuleLabeller:
 
 def trained(chosen: Subject, kind: str, seeds: int) -> dict[str, Any]:
     """Fitness by seed of a baseline, perhaps with labels: `sparse retrieval`."""
-    name, _, method = kind.partition(" ")
+    name, _, method = kind.removesuffix(MODEL).partition(" ")
     reward: Literal["human", "sparse"] = "human" if name == "human" else "sparse"
     settings = chosen.settings()
     trainer = Trainer(chosen.make, chosen.task, settings, seeds)
     how: Any = {"kind": "labels", "method": method} if method else {}
     for seed in range(seeds):
         trainer.submit(str(seed), chosen.reward(reward), FIRST_SEED + seed, **how)
-    labeller = RuleLabeller(chosen, trainer, how.get("method", "retrieval"))
+    method_used = how.get("method", "retrieval")
+    labeller = StandIn(chosen, trainer, method_used, by_model=kind.endswith(MODEL))
     scores, learned, began = dict[int, float](), dict[int, Any](), time.process_time()
     while trainer.busy:
         for event in trainer.iterate():
@@ -148,7 +166,7 @@ def speed(task: str, method: str, members: int = 8, iterations: int = 20, turns:
         how: Any = {"kind": "labels", "method": method} if labelled else {}
         for seed in range(members):
             trainer.submit(str(seed), chosen.reward(), seed, **how)
-        labeller = RuleLabeller(chosen, trainer, how.get("method", "retrieval"))
+        labeller = StandIn(chosen, trainer, how.get("method", "retrieval"))
         trainer.iterate()
         began, last = time.process_time(), 0.0
         for _ in range(iterations):
@@ -181,9 +199,9 @@ def main() -> None:
         for kind in arguments.kinds:
             line = found[kind] = trained(subject(task), kind, arguments.seeds)
             values = ", ".join(f"{value:.3g}" for value in line["fitness"])
-            text = f"{task:24} {kind:22} {line['mean']:7.3g} ± {line['std']:<7.3g}"
+            text = f"{task:24} {kind:32} {line['mean']:7.3g} ± {line['std']:<7.3g}"
             print(f"{text} {line['requests']:3} {line['cpu_s']:5.0f} s   {values}", flush=True)
-            write_result(f"labels_{task.partition('/')[0]}", {"task": task, "kinds": found})
+            write_result(f"labels_{task.partition('/')[2]}", {"task": task, "kinds": found})
 
 
 if __name__ == "__main__":

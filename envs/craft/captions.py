@@ -1,4 +1,4 @@
-"""Captions of states: what the agent has just done, what it has, what is before and near it."""
+"""Captions of states: what the agent has just done, what it has, what is near it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from .caption_parts import CaptionParts, first_true
-from .names import FACING
 
 EVENTS = {
     "diamonds_mined": "mined a diamond",
@@ -29,17 +28,14 @@ EVENTS = {
 PICKAXES = ("wood_pickaxe", "stone_pickaxe", "iron_pickaxe")
 NEXT = ("tree", "stone", "iron", "diamond")
 """What the best pickaxe is for: without one, of wood, stone and iron."""
-_FRONT = ("lava_ahead" if kind == "lava" else f"facing_{kind}" for kind in FACING)
-FRONT = (*_FRONT, "facing_blocked")
 VARIABLES = (
     *EVENTS,
     *(f"previous_{name}" for name in EVENTS),
     *("wood_carried", "stone_carried", "coal_carried", "iron_carried", "table_near"),
     "furnace_near",
-    *FRONT,
     *(f"{kind}_distance" for kind in (*NEXT, "cow")),
 )
-_BESIDE, _NEAR, _FAR = 1.5, 3.5, 7.5
+_BESIDE, _FAR = 1.5, 7.5
 """Bounds of distances in cells; larger ones are of what is not in view."""
 PARTS = CaptionParts(
     ("", *(f"the agent has just {deed}" for deed in EVENTS.values())),
@@ -48,12 +44,11 @@ PARTS = CaptionParts(
     ("no stone", "has stone"),
     ("", "has coal"),
     ("", "has iron"),
-    ("free in front", *(f"{kind} in front" for kind in FACING), "blocked in front"),
     ("", "table beside", "furnace beside", "table and furnace beside"),
     [
         f"{kind} {far}" if far else f"no {kind} in view"
         for kind in NEXT
-        for far in ("beside it", "2 or 3 cells away", "4 or more cells away", "")
+        for far in ("beside it", "in view", "")
     ],
     ("", "cow beside it", "cow in view"),
 )
@@ -67,15 +62,14 @@ def codes(values: Mapping[str, Tensor]) -> Tensor:
     best = torch.where(best > len(PICKAXES), 0, best)
     far = torch.stack([values[f"{kind}_distance"] for kind in NEXT], dim=-1)
     far = far.gather(-1, best.unsqueeze(-1)).squeeze(-1)
-    near = (far > _BESIDE).long() + (far > _NEAR) + (far > _FAR)
+    near = (far > _BESIDE).long() + (far > _FAR)
     cow = values["cow_distance"]
     return PARTS.codes(
         first_true(*deeds),
         best,
         values["wood_carried"].clamp(max=2.0),
         *(values[f"{item}_carried"] > 0.5 for item in ("stone", "coal", "iron")),
-        first_true(*(values[name] for name in FRONT)),
         values["table_near"].long() + 2 * values["furnace_near"].long(),
-        4 * best + near,
+        3 * best + near,
         first_true(cow < _BESIDE, cow < _FAR),
     )

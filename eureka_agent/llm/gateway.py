@@ -38,8 +38,8 @@ _PURPOSES = {
     Role.READER: "reading of a wish",
     Role.METRIC: "fitness",
     Role.JUDGE: "comparison",
-    Role.RANDOMISER: "distributions",
-    Role.LABELLER: "labels",
+    Role.RANDOMISER: "randomisation",
+    Role.LABELLER: "labelling",
 }
 _NUMBERS = itertools.count()
 

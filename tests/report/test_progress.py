@@ -33,6 +33,8 @@ from eureka_agent.journal.progress import (
     TrainingResumed,
     TrainingRetried,
 )
+from eureka_agent.llm.gateway import purpose
+from eureka_agent.llm.interface import CompletionRequest, Role
 from eureka_agent.records import (
     Attempt,
     Cost,
@@ -282,6 +284,15 @@ def test_replies_are_awaited_and_counted(story: Story, begin: Any) -> None:
     assert shown.account(under_way) == "3 replies · 6.80k tokens and 1 uncounted · cost unknown"
     # it was sent at 15 s
     assert shown.awaited(under_way, 50.0) == "1 reply awaited for 0:35: 1 revision"
+
+
+def test_every_kind_of_reply_has_its_plural(story: Story, begin: Any) -> None:
+    twice = [CompletionRequest(messages=(), role=role) for role in Role] * 2
+    story.tell(begin(), *(sent(place, purpose(each)) for place, each in enumerate(twice)))
+    assert shown.awaited(story.state.under_way, 5.0) == (
+        "16 replies awaited for 0:05: 2 designs, 2 reviews, 2 analyses, 2 fitnesses, 2 readings,"
+        " 2 comparisons, 2 randomisations, 2 labellings"
+    )
 
 
 def test_batches_say_how_many_requests_wait_and_since_when(story: Story, begin: Any) -> None:
