@@ -15,7 +15,7 @@ from eureka_agent.journal.entries import CaptionsAsked, CaptionsLabelled, Notice
 from eureka_agent.label_records import CaptionLabel, CaptionMet, LabelMethod
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
-from eureka_agent.llm.prompts import render, system_message
+from eureka_agent.llm.prompts import render
 from eureka_agent.llm.spoken import ending_of, spoken, why_no_answer
 from eureka_agent.records import Message, TaskDescription
 from eureka_agent.settings import SearchSettings
@@ -66,7 +66,8 @@ class Labelling:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._model, self._run, self._observer, self._clock = model, run, observer, clock
-        self._system = system_message("label.md", run.description, run.sentence, run.settings)
+        task = {"description": run.description, "sentence": run.sentence}
+        self._system = ChatMessage("system", render("label.md", **task))
         self._wanted: dict[int, tuple[CaptionMet, float]] = {}
         """Captions that are to be asked for, and the time at which each was first wanted."""
         self._tasks: dict[asyncio.Task[None], CaptionsAsked] = {}

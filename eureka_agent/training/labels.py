@@ -29,7 +29,7 @@ SHOWN = 5
 """Captions of the highest and of the lowest values that are told."""
 _RIDGE = 1.0
 _LARGEST_INPUT = 5.0
-_NEWTON_STEPS, _LONGEST_STEP = 12, 10.0
+_NEWTON_STEPS, _LONGEST_STEP, _SHORTEST_STEP = 12, 10.0, 1e-9
 _GIVEN = "given"
 
 
@@ -44,6 +44,8 @@ def logistic_weights(rows: Tensor, targets: Tensor) -> Tensor:
         curvature = rows.T @ (rows * (found * (1.0 - found)).unsqueeze(-1)) + ridge
         step = torch.linalg.solve(curvature, gradient)
         weights = weights - step * (_LONGEST_STEP / step.norm()).clamp(max=1.0)
+        if step.norm() < _SHORTEST_STEP:
+            break
     return weights
 
 

@@ -347,10 +347,15 @@ class Trainer:
     ) -> None:
         """Put what is learned in place of the totals."""
         ended = rollout.terminated | rollout.truncated
-        for slot, member in self._members.items():
-            if member.job.learned is None or slot in failures:
+        working = {slot: each.job for slot, each in self._members.items() if slot not in failures}
+        labelled = [
+            slot for slot, job in working.items() if isinstance(job.learned, LabelledReward)
+        ]
+        captions = self._captions(labelled, rollout) if labelled else {}
+        for slot, job in working.items():
+            if job.learned is None:
                 continue
-            learned, total = member.job.learned, rewards[slot].clone()
+            learned, total = job.learned, rewards[slot].clone()
             lived = Lived(
                 total=total,
                 components={name: each.view_as(total) for name, each in components[slot].items()},
@@ -363,16 +368,18 @@ class Trainer:
             if isinstance(learned, BlendedReward):
                 lived.scores = self._population.scores(slot, rollout)
             elif isinstance(learned, LabelledReward):
-                lived.captions = self._captions(slot, rollout).view(total.shape)
+                lived.captions = captions[slot]
             rewards[slot] = learned.pay(lived)
 
-    def _captions(self, slot: int, rollout: Rollout) -> Tensor:
-        """Codes of a member's states, (steps * num_envs,). Raises EnvironmentFaultError."""
+    def _captions(self, slots: list[int], rollout: Rollout) -> dict[int, Tensor]:
+        """Codes of some members' states, (steps, num_envs) each. Raises EnvironmentFaultError."""
         names = self._environment.caption_variables
-        values = {name: rollout.arguments[name][slot].flatten(0, 1) for name in names}
+        values = {name: rollout.arguments[name][slots].flatten(0, 2) for name in names}
+        shape = rollout.terminated[slots].shape
         with self._environment_code():
             codes = self._environment.caption_codes(values)
-        return checked_codes(codes, rollout.terminated[slot].numel(), type(self._environment))
+        codes = checked_codes(codes, shape.numel(), type(self._environment)).view(shape)
+        return dict(zip(slots, codes, strict=True))
 
     def _fitness_of(self, rollout: Rollout, failures: dict[int, Failure]) -> Tensor:
         """Fitness per step, shape (members, steps, num_envs); a written one may fail its member."""
