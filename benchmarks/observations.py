@@ -7,15 +7,16 @@ environment's own observation is good and where it was made bad on purpose.
 
 `--worse` writes two environments: a ball on a tray whose policy is not told where the goal is, and
 a hopper whose policy sees no velocities. Searches on them and on the environments that they come
-from are run by `eureka search --design …`, with a model and equal trainings; `--runs` counts the
-stored ones. Beside them: the human reward on the environment's own observation. `--speed` gives the
-processor time of eight trainings whose observation is designed, as a share of that of eight on the
-environment's own, in turns.
+from are run by `eureka search --design …`, with a model and equal trainings; `--runs` counts stored
+ones and adds them to the results. Beside them: the human reward on the environment's own
+observation. `--speed` gives the processor time of eight trainings whose observation is designed, as
+a share of that of eight on the environment's own, in turns.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import statistics
 import time
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from _common import Subject, start, subject
-from _results import write_result
+from _results import RESULTS, write_result
 from designer_tools import counted
 from reward_kinds import trained
 
@@ -122,22 +123,25 @@ def main() -> None:
     if given.worse is not None:
         write_worse(given.worse)
         return
-    lines, human = list[dict[str, Any]](), dict[str, Any]()
+    stored = json.loads((RESULTS / "observations.json").read_text())
+    lines, human = list[dict[str, Any]](stored["searches"]), dict[str, Any](stored["human"])
     for word in given.runs:
         arm, _, folder = word.partition("=")
         run = open_run(find_run(str(Path(folder))), reading=True)
         env = Path(run.settings.env)
-        lines.append({**counted(arm, run), "task": f"{env.name}/{run.description.task}"})
-        if env.name not in human:
-            of_task = subject(f"{run.settings.env}/{run.description.task}")
-            found = trained(of_task, "code", SEEDS)
-            human[env.name] = {key: found[key] for key in ("fitness", "mean", "std")}
+        task = f"{env.name}/{run.description.task}"
+        line = {**counted(arm, run), "task": task}
+        if line not in lines:
+            lines.append(line)
+        if task not in human:
+            found = trained(subject(f"{run.settings.env}/{run.description.task}"), "code", SEEDS)
+            human[task] = {key: found[key] for key in ("fitness", "mean", "std")}
     for each in sorted(lines, key=lambda it: (it["task"], it["arm"])):
         first = " ".join(f"{it:.2f}" for it in each["first_scores"][0])
         value = f"{each['mean']:6.2f} ± {each['std']:.2f}"
         print(f"{each['task']:26} {each['arm']:12} {value}  {first}")
-    for name, found in human.items():
-        print(f"{name:26} {'human':12} {found['mean']:6.2f} ± {found['std']:.2f}")
+    for task, found in human.items():
+        print(f"{task:26} {'human':12} {found['mean']:6.2f} ± {found['std']:.2f}")
     write_result("observations", {"searches": lines, "human": human})
 
 

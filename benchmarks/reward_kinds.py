@@ -2,24 +2,28 @@
 
     python benchmarks/reward_kinds.py [--seeds N] [TASK …]
     python benchmarks/reward_kinds.py --planted [--seeds N]
+    python benchmarks/reward_kinds.py --source FILE TASK
 
 A task's human reward is trained as it is written (`code`), with its terms as factors and its total
 as the guess (`latent`), and beside the task's own fitness (`blend`), from the same seeds and for
 the task's env steps; the best checkpoint's policy is scored over fresh episodes without noise. With
 `--planted` the hopper runs with three rewards that are wrong on purpose: of the wrong sign, for
 standing still, and one that makes every step cost; as they are written, added to the fitness at the
-same size with a fixed weight (the plain sum), and blended.
+same size with a fixed weight (the plain sum), and blended. `--source` trains a found reward as code
+on one task, for comparison, and adds it to the others of its kind.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
+from pathlib import Path
 from typing import Any
 
 from _common import Subject, start, subject
-from _results import write_result
+from _results import RESULTS, write_result
 
 from eureka_agent.rewards import RewardKind
 from eureka_agent.training import blend
@@ -92,9 +96,19 @@ def main() -> None:
     parser.add_argument("tasks", nargs="*", default=TASKS, metavar="TASK")
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--planted", action="store_true")
+    parser.add_argument("--source", type=Path, metavar="FILE")
     arguments = parser.parse_args()
     start()
     found: dict[str, dict[str, Any]] = {}
+    if arguments.source is not None:
+        (task,), source = arguments.tasks, arguments.source.read_text()
+        stored = RESULTS / "reward_kinds_found.json"
+        if stored.exists():
+            found = json.loads(stored.read_text())["tasks"]
+        found[task] = {**trained(subject(task), "code", arguments.seeds, source), "source": source}
+        show(task, "found", found[task])
+        write_result("reward_kinds_found", {"tasks": found})
+        return
     if arguments.planted:
         hopper, rate = subject("hopper/run"), blend.RATE
         for name, source in PLANTED.items():

@@ -23,10 +23,11 @@ Arguments = Callable[..., tuple[str, ...]]
 FLAGS = ("--no-baselines", "--no-video", "--iterations", "1")
 
 PAID = """
-import sys, torch
+import sys, gymnasium_wrapper, torch, vec_task
 from reward import compute_reward
 generator = torch.Generator().manual_seed(0)
 names = sys.argv[1:]
+assert [*vec_task.ARGUMENTS] == [*gymnasium_wrapper.ARGUMENTS] == names, vec_task.ARGUMENTS
 shapes = {name: (5, 1) if name == "actions" else (5,) for name in names}
 given = {name: torch.randn(*shape, generator=generator) for name, shape in shapes.items()}
 print(compute_reward(**given)[0].tolist())
