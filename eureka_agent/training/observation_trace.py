@@ -11,6 +11,7 @@ import torch
 from pydantic import JsonValue
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from eureka_agent.rewards import MOST_OBSERVATIONS
 from eureka_agent.training.observation import (
@@ -40,6 +41,13 @@ def traced(
     first, second = (_Traced(function, shapes, constants, rows) for rows in _ROWS)
     if [each.operation for each in first.steps] != [each.operation for each in second.steps]:
         raise ObservationError("its operations differ with the number of rows")
+    for step, mixed in zip(first.steps, map(_same, first.of_rows, second.of_rows), strict=True):
+        if mixed:
+            name = step.operation.partition(".")[0]
+            raise ObservationError(
+                f"a row's observation depends on other rows: {name!r} makes as much of any number"
+                " of them; take each row's own numbers, as x[:, 0] does, and reduce with dim=-1"
+            )
     merged = tuple(map(_merged, first.steps, second.steps))
     if first.constants != second.constants:
         raise ObservationError("one of its constants differs with the number of rows")
@@ -70,9 +78,18 @@ class _Traced(TorchDispatchMode):
         """Every tensor that was met, so that no other one gets its identity."""
         self._constants: list[Tensor] = []
         self._recorded: list[tuple[str, tuple[Any, ...], dict[str, Any], int]] = []
+        self._from_rows = {*self._places}
+        """Identities of tensors that follow from variables."""
+        self.of_rows: list[list[tuple[int, ...]] | None] = []
+        """For each operation the shapes of what it makes of variables; None for one of constants
+        alone."""
         self._results = 0
+        versions = [value._version for value in given.values()]
         with torch.no_grad(), self:
             found = function(**given, **constants)
+        for (name, value), version in zip(given.items(), versions, strict=True):
+            if value._version != version:
+                raise ObservationError(f"it writes into its argument {name!r}: write into a clone")
         self._check(found, rows)
         assert isinstance(found, Tensor)
         self._inputs = len(given)
@@ -109,7 +126,8 @@ class _Traced(TorchDispatchMode):
         if name.startswith(_ON_VALUES):
             raise ObservationError(
                 "it reads a tensor's value in Python, as `if`, `float()` or `.item()` do: write"
-                " torch.where, or multiply by a condition as `.float()`"
+                " torch.where, multiply by a condition as `.float()`, and for torch's one_hot"
+                " (x.unsqueeze(-1) == torch.arange(n)).float()"
             )
         function = function_of(name)
         if len(self._recorded) >= MOST_STEPS:
@@ -119,9 +137,13 @@ class _Traced(TorchDispatchMode):
         found = function(*args, **(kwargs or {}))
         many = found if isinstance(found, (tuple, list)) else (found,)
         self._recorded.append((name, *asked, len(many)))
+        met = (each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor))
+        follows = any(id(each) in self._from_rows for each in met) and "new_" not in name
+        self.of_rows.append([tuple(each.shape) for each in many] if follows else None)
         for each in many:
             # an operation that writes into its argument gives that argument again
             self._places[id(each)] = ("result", self._results)
+            self._from_rows |= {id(each)} if follows else set()
             self._kept.append(each)
             self._results += 1
         return found
@@ -175,6 +197,11 @@ class _Place:
 
     kind: str
     count: int
+
+
+def _same(first: list[tuple[int, ...]] | None, second: list[tuple[int, ...]] | None) -> bool:
+    """True where one of these shapes of two numbers of rows does not follow from it."""
+    return any(one == other for one, other in zip(first or (), second or (), strict=True))
 
 
 def _constant(value: Tensor) -> ConstantTensor:

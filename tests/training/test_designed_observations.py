@@ -69,7 +69,7 @@ def values(rows: int) -> dict[str, Tensor]:
 BODIES = {
     "parts of variables": "return torch.cat([position[:, 1:], wheels[:, 0], speed[:, None]], dim=1)",
     "a constant": "return position - torch.tensor([0.5, -2.0])",
-    "a write into its argument": "position.mul_(2.0); return position + 1.0",
+    "a write into a clone": "new = position.clone(); new.mul_(2.0); return new + 1.0",
     "a new tensor filled by columns": (
         "new = torch.zeros(len(speed), 3); new[:, 0] = speed; new[:, 1:] = position; return new"
     ),
@@ -108,7 +108,15 @@ def test_its_operations_give_what_its_code_gives(body: str, rows: int) -> None:
         ("return position - position.mean(dim=0)", "other rows"),
         ("return position / len(position)", "other rows"),
         ("return position.flip(0)", "other rows"),
-        ("position[0] = 0.0; return position", "other rows"),
+        ("return position + position[-1:]", "'slice' makes as much"),
+        ("return position + torch.relu(position.amax() - 50.0)", "'amax' makes as much"),
+        ("return position * (position > 50.0).any()", "'any' makes as much"),
+        ("return 1e-5 * (position - position.mean(dim=0))", "'mean' makes as much"),
+        ("return position + torch.relu(position - 50.0).cumsum(0)", "other rows"),
+        ("new = position.clone(); new[0] = 0.0; return new", "other rows"),
+        ("position.mul_(2.0); return position", "writes into its argument 'position'"),
+        ("position[:, 0] = 0.0; return position", "writes into its argument 'position'"),
+        ("return torch.nn.functional.one_hot(speed.long(), 3).float()", "torch.arange(n)"),
         ("return position if speed.sum() > 0 else -position", "torch.where"),
         ("return position * float(speed[0])", "torch.where"),
         ("return torch.rand_like(position)", "'rand_like' cannot"),
