@@ -89,6 +89,8 @@ def baseline_context(description: TaskDescription, settings: SearchSettings) -> 
         "settings": training_part(settings).model_dump(mode="json"),
         "evaluation_episodes": settings.evaluation_episodes,
         "scoring_episodes": settings.scoring_episodes,
+        # networks with room for designed observations round otherwise
+        "designs": settings.design != "reward",
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 from collections.abc import Iterator
 
 from eureka_agent import syntax
@@ -36,6 +37,8 @@ def check_contract(
         of_reward = name == FUNCTION_NAME
         for function in functions[-1:]:
             findings += _check_arguments(function, description, trusted and of_reward, of_reward)
+    if not reward_functions(tree, OBSERVATION_FUNCTION):
+        findings += _hidden_observation(tree)
     findings += _check_names(tree, description)
     return sorted(findings, key=lambda item: (item.line or 0, item.column or 0))
 
@@ -66,6 +69,15 @@ def _missing(tree: ast.Module) -> Finding:
     if FUNCTION_NAME in names:
         hint = "move it to the top level, out of the function or block around it"
     return finding("C301", f"there is no function {FUNCTION_NAME!r} at the top level", hint=hint)
+
+
+def _hidden_observation(tree: ast.Module) -> Iterator[Finding]:
+    """A function that is meant to be the observation's, and is not taken for it."""
+    names = names_bound(tree, imported=False) - {*names_used(tree)}
+    for name in difflib.get_close_matches(OBSERVATION_FUNCTION, names, n=1, cutoff=0.9):
+        hint = f"write `def {OBSERVATION_FUNCTION}(<variables by name>)` there, or another name"
+        message = f"{name!r} is no function {OBSERVATION_FUNCTION!r} at the top level"
+        yield finding("C309", message, hint=hint)
 
 
 def _check_arguments(

@@ -14,6 +14,7 @@ from eureka_agent.training.environment_faults import LARGEST
 from eureka_agent.training.observation import DesignedObservation
 from eureka_agent.worker import findings
 
+_VALUES_OF_A_FLAG = 2
 _MOST_NAMED = 8
 """Numbers of an observation that one finding names."""
 
@@ -39,8 +40,8 @@ def check_observation(
         shown = ", ".join(map(str, constant[:_MOST_NAMED]))
         yield findings.finding(
             "D321",
-            f"{OBSERVATION_FUNCTION}: of its {observation.width} numbers {shown} (from 0) are the"
-            f" same in all {len(observed)} recorded states",
+            f"{OBSERVATION_FUNCTION}: the same in all {len(observed)} recorded states is number"
+            f" {shown} of {observation.width} (from 0)",
             severity="warning",
         )
     goals = [each.name for each in cls.all_variables() if _is_goal(each.name, recorded)]
@@ -55,7 +56,8 @@ def check_observation(
 
 
 def _is_goal(name: str, recorded: Mapping[str, Tensor]) -> bool:
-    """True for a variable that is drawn for each episode and stays."""
+    """True for a variable that is drawn for each episode and stays. A flag that seldom changes is
+    none: a goal has more than two values."""
     values = recorded[name]
     stays = bool((values == recorded[PREVIOUS_PREFIX + name]).all())
-    return stays and not bool((values == values[:1]).all())
+    return stays and len(values.unique(dim=0)) > _VALUES_OF_A_FLAG

@@ -47,7 +47,8 @@ def test_a_baseline_is_found_again_with_its_policy(
 
 
 @pytest.mark.parametrize(
-    "change", ["source", "seed", "environment", "settings", "episodes", "scoring", "device"]
+    "change",
+    ["source", "seed", "environment", "settings", "episodes", "scoring", "device", "design"],
 )
 def test_anything_that_it_depends_on_makes_it_another_entry(
     tmp_path: Path, description: TaskDescription, policy: Path, change: str
@@ -58,10 +59,11 @@ def test_anything_that_it_depends_on_makes_it_another_entry(
         if change == "environment"
         else description
     )
-    others: dict[str, dict[str, int]] = {
+    others: dict[str, dict[str, int | str]] = {
         "settings": {"env_steps": 5},
         "episodes": {"evaluation_episodes": 16},
         "scoring": {"scoring_episodes": 4},
+        "design": {"design": "observation"},
     }
     settings = SearchSettings().model_copy(update=others.get(change, {}))
     cache = BaselineCache(tmp_path, changed, settings, "cuda" if change == "device" else "cpu")

@@ -292,6 +292,18 @@ def of(arguments: str, total: str = "actions") -> str:
         (of("actions, *rest"), "C305", "'rest'"),
         (of("", "1"), "C306", "no variable"),
         (of("actions, torso_velocity"), "C307", "'torso_velocity'"),
+        (of("actions") + "design_observation = 3\n", "C309", "'design_observation' is no function"),
+        (
+            of("actions")
+            + "if True:\n    def design_observation(actions):\n        return actions\n",
+            "C309",
+            "at the top level",
+        ),
+        (
+            of("actions") + "def design_observations(actions):\n    return actions\n",
+            "C309",
+            "'design_observations' is no function 'design_observation'",
+        ),
     ],
 )
 def test_the_contract_is_read_off_the_source(source: str, code: str, said: str) -> None:

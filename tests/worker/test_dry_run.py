@@ -285,7 +285,7 @@ def design_observation(ball_position_w, goal_position_w, ball_speed):
         ("a[:, 7:]", "D319", "(batch, 0)"),
         ("a.repeat(1, 4000)", "D319", "(batch, 12000)"),
         ("torch.cat([goal, 1.0 / (speed - speed)], dim=-1)", "D320", "number 2 is NaN"),
-        ("torch.cat([goal, torch.ones_like(a)], dim=-1)", "D321", "its 5 numbers 2, 3, 4"),
+        ("torch.cat([goal, torch.ones_like(a)], dim=-1)", "D321", "number 2, 3, 4 of 5"),
     ],
 )
 async def test_faults_of_a_designed_observation(
