@@ -29,6 +29,28 @@ def compute_reward(observation, previous_observation, actions, previous_actions)
 """
 
 
+OBSERVED = """
+def design_observation(observation, actions):
+    return torch.cat([observation[:, :1] + 1.0, 3.0 * actions, observation[:, 2:]], dim=-1)
+"""
+
+
+def test_an_observation_of_the_reward_s_file_is_that_by_hand(
+    export_texts: ExportTexts, load: LoadModule
+) -> None:
+    texts = export_texts(PENDULUM + OBSERVED, described("gymnasium:Pendulum-v1"))
+    wrapped = load(texts, "gymnasium_wrapper").ObservationWrapper(gymnasium.make("Pendulum-v1"))
+    twin = gymnasium.make("Pendulum-v1")
+    first, _ = wrapped.reset(seed=4)
+    own, _ = twin.reset(seed=4)
+    assert first.tolist() == pytest.approx([own[0] + 1.0, 0.0, own[2]])
+    torque = np.array([0.5], np.float32)  # of 2 N m
+    seen, own = wrapped.step(torque)[0], twin.step(torque)[0]
+    assert seen.tolist() == pytest.approx([own[0] + 1.0, 0.75, own[2]])
+    assert seen in wrapped.observation_space
+    assert "ObservationWrapper(gymnasium.make(ENVIRONMENT))" in (texts / "example.py").read_text()
+
+
 def test_pendulum_is_rewarded_as_by_hand(export_texts: ExportTexts, load: LoadModule) -> None:
     module = load(export_texts(PENDULUM, described("gymnasium:Pendulum-v1")), "gymnasium_wrapper")
     wrapped, twin = (
