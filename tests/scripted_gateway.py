@@ -43,6 +43,11 @@ class ScriptedGateway:
         self.replies = list(replies)
         self.requests: list[CompletionRequest] = []
         self.models: list[str] = []
+        self.stored = 0
+        """Replies of earlier runs, which come first."""
+
+    def knows(self, model: LanguageModel, request: CompletionRequest) -> bool:
+        return len(self.requests) < self.stored
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
         self.requests.append(request)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -59,13 +60,19 @@ class BlindModelError(LanguageModelError):
 
 
 async def check_sight(model: ConfiguredModel) -> None:
-    """Ask a model once what it sees. Raises BlindModelError where it sees nothing, and the model's
+    """Ask a model once what it sees. A wrong answer of an earlier run does not count, since another
+    model may have the name by now. Raises BlindModelError where it sees nothing, and the model's
     own errors, such as of a server that takes no pictures."""
     question = "Which colour has the square in this picture? Answer with one word."
+    order = Role.JUDGE, ChatMessage("user", question, (_YELLOW,))
     try:
-        message = await model.ask(Role.JUDGE, ChatMessage("user", question, (_YELLOW,)))
-        if _COLOUR in spoken(message.reply).text.casefold():
-            return
+        for sample in itertools.count():
+            is_known = model.gateway.knows(model.model, model.request(*order, sample=sample))
+            message = await model.ask(*order, sample=sample)
+            if _COLOUR in spoken(message.reply).text.casefold():
+                return
+            if not is_known:
+                break
         answer = clipped(one_line(message.reply, _LONGEST_ANSWER), _LONGEST_ANSWER)
         if not answer or ending_of(message) is not FinishReason.STOP:
             raise no_answer(message, "name of the colour that it is shown")

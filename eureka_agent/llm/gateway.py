@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
 from eureka_agent.journal.entries import Observer
 from eureka_agent.journal.progress import RequestEnded, RequestStarted
@@ -102,6 +103,10 @@ class Gateway:
         """Tries in flight by keys."""
         self._in_batches: set[str] = set()
         self._stop = asyncio.Event()
+
+    def knows(self, model: LanguageModel, request: CompletionRequest) -> bool:
+        """True where a reply is stored, so that asking costs nothing."""
+        return self._store.find(message_key(model.name, request)) is not None
 
     async def ask(self, model: LanguageModel, request: CompletionRequest) -> Message:
         """Return a stored reply, made at most once. Raises BudgetSpentError, LanguageModelError."""
@@ -248,13 +253,15 @@ class ConfiguredModel:
         """Return the stored reply to a conversation. `sample`: number of the reply to one prompt;
         `attempt`: its attempt's id; `tools`: may be called. Raises BudgetSpentError,
         LanguageModelError."""
-        request = CompletionRequest(
+        request = self.request(role, *messages, sample=sample, attempt=attempt, tools=tools)
+        return await self.gateway.ask(self.model, request)
+
+    def request(self, role: Role, *messages: ChatMessage, **named: Any) -> CompletionRequest:
+        """The request of `ask`."""
+        return CompletionRequest(
             messages=messages,
             temperature=self.temperature,
             max_tokens=self.reply_tokens,
-            sample=sample,
             role=role,
-            attempt=attempt,
-            tools=tools,
+            **named,
         )
-        return await self.gateway.ask(self.model, request)

@@ -189,6 +189,13 @@ async def test_a_model_is_asked_whether_it_sees() -> None:
     assert "--judge" in caught.value.hint
 
 
+async def test_wrong_answers_of_earlier_runs_do_not_count() -> None:
+    gateway = ScriptedGateway("I see nothing.", "Blue.", "Yellow.")
+    gateway.stored = 2
+    await check_sight(ConfiguredModel(NamedModel(), gateway))
+    assert [each.sample for each in gateway.requests] == [0, 1, 2]
+
+
 def test_a_model_s_words_and_a_person_s_are_kept_apart() -> None:
     attempts = [attempt("a", 1.0), attempt("b", 2.0)]
     feedback = said(by_model(("a", "b"), ("a", "b")), by_person("b", "a", 1))
