@@ -8,7 +8,7 @@ environment's own observation is good and where it was made bad on purpose.
 `--worse` writes two environments: a ball on a tray whose policy is not told where the goal is, and
 a hopper whose policy sees no velocities. Searches on them and on the environments that they come
 from are run by `eureka search --design …`, with a model and equal trainings; `--runs` counts stored
-ones and adds them to the results. Beside them: the human reward on the environment's own
+ones and adds them to the results; the arm `human` is a run's human reward, on the environment's own
 observation. `--speed` gives the processor time of eight trainings whose observation is designed, as
 a share of that of eight on the environment's own, in turns.
 """
@@ -26,11 +26,11 @@ from typing import Any
 from _common import Subject, start, subject
 from _results import RESULTS, write_result
 from designer_tools import counted
-from reward_kinds import trained
 
 from eureka_agent.archive.run_folder import find_run, open_run
 from eureka_agent.resources import resource_folder
 from eureka_agent.rewards import MOST_OBSERVATIONS
+from eureka_agent.search.summary import run_report
 from eureka_agent.training.reward import RewardFunction
 from eureka_agent.training.trainer import Trainer
 
@@ -39,7 +39,6 @@ WORSE = {
     "hopper": ("Hopper", "velocit"),
 }
 """Class of each environment, and a part of the names of the observed quantities that go."""
-SEEDS = 8
 SEEN = {
     "hopper/run": ("torso_height", "torso_pitch", "joint_positions", "joint_velocities"),
     "craft/hunt_cow": ("cow_distance", "cow_hits", "tree_distance", "table_near"),
@@ -128,14 +127,13 @@ def main() -> None:
     for word in given.runs:
         arm, _, folder = word.partition("=")
         run = open_run(find_run(str(Path(folder))), reading=True)
-        env = Path(run.settings.env)
-        task = f"{env.name}/{run.description.task}"
-        line = {**counted(arm, run), "task": task}
-        if line not in lines:
+        task = f"{Path(run.settings.env).name}/{run.description.task}"
+        if arm == "human":
+            score = run_report(run).score("human")
+            assert score is not None, "a run without baselines"
+            human[task] = {"fitness": score.fitness, "mean": score.mean, "std": score.std}
+        elif (line := {**counted(arm, run), "task": task}) not in lines:
             lines.append(line)
-        if task not in human:
-            found = trained(subject(f"{run.settings.env}/{run.description.task}"), "code", SEEDS)
-            human[task] = {key: found[key] for key in ("fitness", "mean", "std")}
     for each in sorted(lines, key=lambda it: (it["task"], it["arm"])):
         first = " ".join(f"{it:.2f}" for it in each["first_scores"][0])
         value = f"{each['mean']:6.2f} ± {each['std']:.2f}"
