@@ -25,8 +25,9 @@ OF_A_REQUEST = 20
 """Captions of one request."""
 AT_ONCE = 2
 """Requests in flight."""
-LONGEST_WAIT_S = 20.0
-"""Time after which a request is made that is not full."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 1.5, 20.0
+"""Time after which a request is made that is not full: for the first one, and the longest. Each
+waits longer than the one before, since rare captions come one by one."""
 MOST_ASKED = 3
 """Requests in which one caption may be."""
 CAPTIONED = ("craft", "doorkey")
@@ -119,7 +120,8 @@ class Labelling:
             waited = self._clock() - min(since for _, since in ranked)
             pairs = self._pairs(met)
             alone = self.method == "ranking" and not pairs
-            if alone or (len(met) < OF_A_REQUEST and waited < LONGEST_WAIT_S):
+            patience = min(FIRST_WAIT_S * (number + 1), LONGEST_WAIT_S)
+            if alone or (len(met) < OF_A_REQUEST and waited < patience):
                 return
             for each in met:
                 del self._wanted[each.code]

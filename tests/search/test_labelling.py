@@ -18,6 +18,7 @@ from eureka_agent.llm.interface import CompletionRequest, LanguageModel, Languag
 from eureka_agent.records import Message
 from eureka_agent.search.labelling import (
     AT_ONCE,
+    FIRST_WAIT_S,
     LONGEST_WAIT_S,
     OF_A_REQUEST,
     Labelling,
@@ -123,12 +124,26 @@ async def test_a_full_request_is_made_at_once_and_its_labels_are_recorded_and_gi
     assert answered.line(made.run.archive.state) == "20 labels, 20 good"
     # the rest waits for company, but not for ever
     made.gateway.replies.append(all_of(0, 5))
-    made.now = LONGEST_WAIT_S - 1.0
+    made.now = 2.0 * FIRST_WAIT_S - 0.1
     await made.after(met(1))
     assert len(made.gateway.requests) == 1
-    made.now = LONGEST_WAIT_S
+    made.now = 2.0 * FIRST_WAIT_S
     await made.after(met(1))
     assert [each.value for each in made.given[-1]] == [0.0] * 5
+
+
+async def test_few_captions_are_asked_for_soon_and_rare_ones_less_and_less_often(
+    labelled: Callable[..., Labelled],
+) -> None:
+    made, waits = labelled(*[all_of(1, 1)] * 20), list[float]()
+    for code in range(20):
+        begun = made.now
+        await made.after(met(code))
+        while len(made.gateway.requests) == code:
+            made.now += 0.5
+            await made.after([])
+        waits.append(made.now - begun)
+    assert waits == [min(1.5 * number, 20.0) for number in range(1, 21)]
 
 
 async def test_what_has_no_clear_answer_is_asked_three_times_in_all(
