@@ -196,8 +196,9 @@ def test_a_killed_search_knows_its_labels_and_pays_for_none_twice(eureka: Comman
 def test_what_cannot_be_labelled_is_refused(
     eureka: CommandLine, flags: tuple[str, ...], says: str
 ) -> None:
-    said = eureka("search", *flags, *QUICK.split(), "--rewards", "labels", status=2)
-    assert says in " ".join(said.split())
+    for plan in ((), ("--plan",)):
+        said = eureka("search", *flags, *QUICK.split(), "--rewards", "labels", *plan, status=2)
+        assert says in " ".join(said.split())
     assert not list((eureka.folder / "runs").glob("*/archive.sqlite"))
 
 
