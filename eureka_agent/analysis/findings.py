@@ -397,6 +397,12 @@ def _blend(learned: LearnedBlend) -> list[DiagnosisFinding]:
 
 
 def _labels(learned: LearnedLabels) -> list[DiagnosisFinding]:
+    if not learned.labelled:
+        message = (
+            f"No label came of the {learned.captions} captions of states that the training reached,"
+            " so the total alone was paid."
+        )
+        return _finding("learned-reward", message, "take the total for all that was paid", 0.0)
     message = (
         f"A model labelled {learned.labelled} of the {learned.captions} captions of states that the"
         f" training reached, and they were paid beside the total ({learned.method})."

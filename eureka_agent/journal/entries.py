@@ -416,6 +416,8 @@ class CaptionsAsked(Untold):
     """Codes of the captions to compare; empty: each gets a label."""
 
     def line(self, state: RunState) -> str:
+        if self.pairs:
+            return f"{wording.plural(len(self.pairs), 'comparison')} of captions asked for"
         return f"labels of {wording.plural(len(self.captions), 'caption')} asked for"
 
 
@@ -430,9 +432,12 @@ class CaptionsLabelled(BaseEntry):
 
     def line(self, state: RunState) -> str:
         values = [each.value for each in self.labels if each.value is not None]
-        good = sum(value > 0.5 for value in values)
-        labels = wording.plural(len(values), "label")
-        return f"{labels}, {good} good" + (f"; {self.failure}" if self.failure else "")
+        asked = state.captions_asked.get(self.number)
+        told = wording.plural(len(values), "comparison of captions", "comparisons of captions")
+        if asked is None or not asked.pairs:
+            good = sum(value > 0.5 for value in values)
+            told = f"{wording.plural(len(values), 'label')}, {good} good"
+        return told + (f"; {self.failure}" if self.failure else "")
 
 
 # ── attempts ──────────────────────────────────────────────────────────────────────────────────────

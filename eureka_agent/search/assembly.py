@@ -145,6 +145,8 @@ async def run_assembled(
             search.warm_up = maker.warm_up
         with keeping_best(run), first_error():
             await saving_when_stopped(search.all_trainings(), trainings, recorder)
+        if labelling is not None:  # before scores and video, which wait for no labels
+            await labelling.end()
         if settings.finalists and (ask is None or run.archive.state.decision == "finish"):
             search.finals.scores()
         if films and (reason := await film_best(run, maker)):

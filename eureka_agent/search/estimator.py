@@ -48,6 +48,7 @@ from eureka_agent.search.clock import (
     plan_capacity,
     this_machine,
 )
+from eureka_agent.search.labelling import check_labels
 from eureka_agent.search.models import Models, models_of
 from eureka_agent.search.preparation import (
     check_randomise,
@@ -123,6 +124,7 @@ class Estimator:
         hardware = choose_hardware(asked.device, task.opened)
         settings = effective_settings(values, task.opened.description, hardware.kind)
         check_randomise(settings, task.opened.description, hardware)
+        check_labels(asked, task.opened.description)
         return settings, models, wall, task, hardware
 
     async def _task(self, asked: SearchSettings, wall: Wall) -> OpenedTask:

@@ -14,21 +14,25 @@ from eureka_agent.errors import EurekaError, SettingsError
 from eureka_agent.journal.entries import CaptionsAsked, CaptionsLabelled, Notice, Observer
 from eureka_agent.label_records import CaptionLabel, CaptionMet, LabelMethod
 from eureka_agent.llm.gateway import ConfiguredModel
-from eureka_agent.llm.interface import ChatMessage, FinishReason, Role
+from eureka_agent.llm.interface import ChatMessage, FinishReason, MissingReplyError, Role
 from eureka_agent.llm.prompts import render
 from eureka_agent.llm.spoken import ending_of, spoken, why_no_answer
 from eureka_agent.records import Message, TaskDescription
 from eureka_agent.settings import SearchSettings
 from eureka_agent.text import one_line, printable
+from eureka_agent.wording import plural
 
 OF_A_REQUEST = 20
 """Captions of one request."""
 AT_ONCE = 2
 """Requests in flight."""
-LONGEST_WAIT_S = 20.0
-"""Time after which a request is made that is not full."""
+FIRST_WAIT_S, LONGEST_WAIT_S = 1.5, 20.0
+"""Time after which a request is made that is not full: for the first one, and the longest. Each
+waits longer than the one before, since rare captions come one by one."""
 MOST_ASKED = 3
 """Requests in which one caption may be."""
+MOST_UNCLEAR = 8
+"""Replies in a row without a clear answer after which none is asked for any more."""
 CAPTIONED = ("craft", "doorkey")
 """Built-in environments that have captions of their states."""
 _MOST_WANTED = 5000
@@ -74,6 +78,10 @@ class Labelling:
         self._give: Giving | None = None
         self._open = False
         """True while requests are made."""
+        self._unclear = 0
+        """Replies without a clear answer since the last one with any."""
+        self._missed = False
+        """True after a request that a recording has no reply to."""
 
     @property
     def method(self) -> LabelMethod:
@@ -90,6 +98,14 @@ class Labelling:
         for number, asked in state.captions_asked.items():
             if number not in state.captions_labelled:
                 self._start(asked)
+
+    async def end(self) -> None:
+        """Close where no training is left that could wait for labels, and say what is left out."""
+        if self._tasks:
+            requests = plural(len(self._tasks), "request")
+            text = f"{requests} for labels came to no reply before the last training ended"
+            self._observer(Notice(text=text))
+        await self.close()
 
     async def close(self) -> None:
         """End without the replies in flight, which the gateway stores."""
@@ -119,7 +135,8 @@ class Labelling:
             waited = self._clock() - min(since for _, since in ranked)
             pairs = self._pairs(met)
             alone = self.method == "ranking" and not pairs
-            if alone or (len(met) < OF_A_REQUEST and waited < LONGEST_WAIT_S):
+            patience = min(FIRST_WAIT_S * (number + 1), LONGEST_WAIT_S)
+            if alone or (len(met) < OF_A_REQUEST and waited < patience):
                 return
             for each in met:
                 del self._wanted[each.code]
@@ -156,9 +173,17 @@ class Labelling:
             message = await self._model.ask(*to, sample=asked.number)
             answered = self._labelled(asked, message)
             self._observer(answered)
+        except MissingReplyError:
+            self._miss()
+            return
         except EurekaError as error:  # a spent budget, a model that is out, a full disk
             self._end(error.message)
             return
+        clear = any(each.value is not None for each in answered.labels)
+        self._unclear = 0 if clear else self._unclear + 1
+        if self._unclear >= MOST_UNCLEAR:
+            replies = f"{self._unclear} replies in a row of {self._model.name}"
+            self._end(f"{replies} have no clear answer; ask another --model")
         if self._give is not None and answered.labels:
             await self._give(answered.labels)
 
@@ -190,6 +215,13 @@ class Labelling:
             if each.code not in clear and times[each.code] >= MOST_ASKED
         ]
         return CaptionsLabelled(number=asked.number, labels=tuple(labels), failure=failure)
+
+    def _miss(self) -> None:
+        """Say once that a recording has no reply to a request."""
+        if not self._missed:
+            self._missed = True
+            text = "the recording has no reply to a request for labels: a replayed search has them"
+            self._observer(Notice(text=f"{text} only where it asks for the same captions"))
 
     def _end(self, why: str) -> None:
         """Ask for nothing more, and say so once."""

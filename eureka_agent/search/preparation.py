@@ -209,7 +209,7 @@ def checked(
             " --finalists 0 leaves them out",
             "leave one of the two out",
         )
-    if asked.rewards != "code" and asked.fitness in UNMEASURED:
+    if asked.rewards in ("latent", "blend") and asked.fitness in UNMEASURED:
         raise errors.SettingsError(
             f"--rewards {asked.rewards} learns from the fitness of episodes, and --fitness"
             f" {asked.fitness} has none",

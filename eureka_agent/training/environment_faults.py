@@ -20,7 +20,7 @@ from torch import Tensor
 import eureka_agent
 from eureka_agent import syntax
 from eureka_agent.errors import EnvironmentFaultError, EnvironmentLoadError
-from eureka_agent.label_records import MOST_CODE
+from eureka_agent.label_records import LONGEST_CAPTION, MOST_CODE
 from eureka_agent.simulation.class_checks import own_classes
 from eureka_agent.simulation.user_modules import (
     TimeLimitError,
@@ -73,6 +73,7 @@ LARGEST = 1e18
 OBSERVATIONS = "observations"
 STANDARD_ERROR = 2
 RAISED_HINT = "mend this line of the environment"
+_CAPTIONS_HINT = "see docs/your-own-environment.md#captions-of-states"
 _VALUE_HINT = "guard divisions, roots and logarithms, and limit what the physics can reach"
 _PACKAGE = Path(eureka_agent.__file__).parent
 _SIMULATION = _PACKAGE / "simulation"
@@ -233,18 +234,32 @@ def fitness_fault(task: Task) -> EnvironmentFaultError:
     )
 
 
-def checked_codes(codes: Tensor, rows: int, cls: type[VecTask]) -> Tensor:
+def checked_codes(codes: object, rows: int, cls: type[VecTask]) -> Tensor:
     """The codes of captions, int64, shape (rows,). Raises EnvironmentFaultError for others."""
-    found = (str(codes.dtype), tuple(codes.shape))
-    if (
-        found == ("torch.int64", (rows,))
-        and int(codes.min()) >= 0
-        and int(codes.max()) <= MOST_CODE
-    ):
-        return codes
+    found = type(codes).__name__
+    if isinstance(codes, Tensor):
+        found = f"{codes.dtype} of shape {tuple(codes.shape)}"
+        if codes.dtype == torch.int64 and codes.shape == (rows,):
+            least, most = int(codes.min()), int(codes.max())
+            if least >= 0 and most <= MOST_CODE:
+                return codes
+            found += f", {least} to {most}"
     raise EnvironmentFaultError(
-        f"{place_of_function(cls.caption_codes)}caption_codes gave {found[0]} of shape {found[1]},"
-        f" {codes.min().item():g} to {codes.max().item():g}, expected torch.int64 of shape"
-        f" ({rows},), 0 to {MOST_CODE}",
-        "see docs/your-own-environment.md#captions-of-states",
+        f"{place_of_function(cls.caption_codes)}caption_codes gave {found}, expected torch.int64 of"
+        f" shape ({rows},), 0 to {MOST_CODE}",
+        _CAPTIONS_HINT,
+    )
+
+
+def checked_caption(text: object, code: int, cls: type[VecTask]) -> str:
+    """The words of a code. Raises EnvironmentFaultError for what is no line of text."""
+    found = type(text).__name__
+    if isinstance(text, str):
+        if text.strip() and len(text) <= LONGEST_CAPTION and text.isprintable():
+            return text
+        found = f"{len(text)} characters, {text[:60]!r}"
+    raise EnvironmentFaultError(
+        f"{place_of_function(cls.caption)}caption({code}) gave {found}, expected a text of 1 to"
+        f" {LONGEST_CAPTION} printable characters",
+        _CAPTIONS_HINT,
     )

@@ -22,6 +22,7 @@ from eureka_agent.simulation.vec_task import VecTask, padded
 from eureka_agent.task import Task
 from eureka_agent.training.blend import BlendedReward
 from eureka_agent.training.environment_faults import (
+    checked_caption,
     checked_codes,
     environment_code,
     fitness_fault,
@@ -215,7 +216,7 @@ class Trainer:
         elif kind == "blend":
             learned = BlendedReward(seed, self._settings.discount)
         elif kind == "labels":
-            learned = LabelledReward(method, self._environment.caption)
+            learned = LabelledReward(method, self._caption)
         self._queue.append(Job(job, reward, seed, snapshot, left, tuple(curriculum), learned))
 
     def give_labels(self, job: str, labels: Sequence[CaptionLabel]) -> None:
@@ -370,6 +371,12 @@ class Trainer:
             elif isinstance(learned, LabelledReward):
                 lived.captions = captions[slot]
             rewards[slot] = learned.pay(lived)
+
+    def _caption(self, code: int) -> str:
+        """A code's words. Raises EnvironmentFaultError."""
+        with environment_code(type(self._environment)):
+            text = self._environment.caption(code)
+        return checked_caption(text, code, type(self._environment))
 
     def _captions(self, slots: list[int], rollout: Rollout) -> dict[int, Tensor]:
         """Codes of some members' states, (steps, num_envs) each. Raises EnvironmentFaultError."""

@@ -11,6 +11,7 @@ from curve_makers import evidence, point, points
 
 from eureka_agent.analysis import findings
 from eureka_agent.analysis.curves import noise, rank_correlation
+from eureka_agent.label_records import LearnedLabels
 from eureka_agent.records import (
     CurvePoint,
     EpisodeSummary,
@@ -77,6 +78,21 @@ def test_what_a_reward_has_learned_is_told_with_the_largest_slope_first(
     nothing = replace(told, learned=learned.model_copy(update={"explained": 0.0}))
     (finding,) = findings.learned_reward(nothing)
     assert "nothing was learned" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("labelled", "says"),
+    [(0, "so the total alone was paid"), (2, "they were paid beside the total")],
+)
+def test_labels_that_did_not_come_are_not_told_as_paid(
+    description: TaskDescription, labelled: int, says: str
+) -> None:
+    counts = {"captions": 4, "labelled": labelled, "best": {}, "worst": {}}
+    learned = LearnedLabels(method="retrieval", **counts)
+    (finding,) = findings.learned_reward(replace(evidence(description), learned=learned))
+    assert says in finding.message
+    assert ("beside the total" in finding.message) == (labelled > 0)
+    assert finding.value == labelled
 
 
 @pytest.mark.parametrize(("size", "fires"), [(9.0, True), (4.0, False)])

@@ -158,6 +158,28 @@ def test_a_model_that_cannot_be_read_costs_labels_and_nothing_else(eureka: Comma
     assert max(times.values()) <= 3
 
 
+def test_labels_need_no_metric(eureka: CommandLine) -> None:
+    labels, comparisons = Model(by_rule), list[Asked]()
+
+    def model(asked: Asked) -> str:
+        order = asked.turns[-1][1]
+        if "Which colour has the square" in order:
+            return "It is yellow."
+        if "First name the sub-goals" in order:
+            return '```json\n{"sub_goals": ["it has the key", "it is at the goal"]}\n```'
+        if "Which one does the task better?" not in order:
+            return labels(asked)
+        comparisons.append(asked)
+        return '```json\n{"first": [2, 1], "second": [1, 2], "better": "first"}\n```'
+
+    with ModelServer(model) as server:
+        eureka(*searched(server, "--fitness", "judged"))
+    shown = eureka.json("show", "latest")
+    assert [each["stage"] for each in shown["attempts"]] == ["trained", "trained"]
+    assert labels.asked > 0
+    assert len(comparisons) == 2
+
+
 def test_a_killed_search_knows_its_labels_and_pays_for_none_twice(eureka: CommandLine) -> None:
     model = Model(by_rule)
     with ModelServer(model) as server:
@@ -196,8 +218,9 @@ def test_a_killed_search_knows_its_labels_and_pays_for_none_twice(eureka: Comman
 def test_what_cannot_be_labelled_is_refused(
     eureka: CommandLine, flags: tuple[str, ...], says: str
 ) -> None:
-    said = eureka("search", *flags, *QUICK.split(), "--rewards", "labels", status=2)
-    assert says in " ".join(said.split())
+    for plan in ((), ("--plan",)):
+        said = eureka("search", *flags, *QUICK.split(), "--rewards", "labels", *plan, status=2)
+        assert says in " ".join(said.split())
     assert not list((eureka.folder / "runs").glob("*/archive.sqlite"))
 
 

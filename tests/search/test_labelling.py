@@ -14,10 +14,17 @@ from eureka_agent.journal.entries import BaseEntry, CaptionsAsked, CaptionsLabel
 from eureka_agent.label_records import CaptionLabel, CaptionMet
 from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
-from eureka_agent.llm.interface import CompletionRequest, LanguageModel, LanguageModelError, Role
+from eureka_agent.llm.interface import (
+    CompletionRequest,
+    LanguageModel,
+    LanguageModelError,
+    MissingReplyError,
+    Role,
+)
 from eureka_agent.records import Message
 from eureka_agent.search.labelling import (
     AT_ONCE,
+    FIRST_WAIT_S,
     LONGEST_WAIT_S,
     OF_A_REQUEST,
     Labelling,
@@ -123,12 +130,26 @@ async def test_a_full_request_is_made_at_once_and_its_labels_are_recorded_and_gi
     assert answered.line(made.run.archive.state) == "20 labels, 20 good"
     # the rest waits for company, but not for ever
     made.gateway.replies.append(all_of(0, 5))
-    made.now = LONGEST_WAIT_S - 1.0
+    made.now = 2.0 * FIRST_WAIT_S - 0.1
     await made.after(met(1))
     assert len(made.gateway.requests) == 1
-    made.now = LONGEST_WAIT_S
+    made.now = 2.0 * FIRST_WAIT_S
     await made.after(met(1))
     assert [each.value for each in made.given[-1]] == [0.0] * 5
+
+
+async def test_few_captions_are_asked_for_soon_and_rare_ones_less_and_less_often(
+    labelled: Callable[..., Labelled],
+) -> None:
+    made, waits = labelled(*[all_of(1, 1)] * 20), list[float]()
+    for code in range(20):
+        begun = made.now
+        await made.after(met(code))
+        while len(made.gateway.requests) == code:
+            made.now += 0.5
+            await made.after([])
+        waits.append(made.now - begun)
+    assert waits == [min(1.5 * number, 20.0) for number in range(1, 21)]
 
 
 async def test_what_has_no_clear_answer_is_asked_three_times_in_all(
@@ -193,6 +214,48 @@ async def test_a_spent_budget_and_a_model_that_is_out_end_the_labels_and_nothing
     assert made.given == []
 
 
+async def test_a_model_that_never_answers_clearly_is_asked_no_more(
+    labelled: Callable[..., Labelled],
+) -> None:
+    prose = "Some of them help."
+    made = labelled(*[prose] * 7, all_of(1), *[prose] * 20)
+    for first in range(0, 800, 20):
+        await made.after(met(*range(first, first + 20)))
+    # seven, one with answers, eight in a row
+    assert len(made.gateway.requests) <= 16 + AT_ONCE - 1
+    (notice,) = made.of(Notice)
+    assert "8 replies in a row of openai/scripted have no clear answer" in notice.text  # type: ignore[attr-defined]
+
+
+async def test_a_recording_without_a_reply_ends_no_other_request(
+    labelled: Callable[..., Labelled],
+) -> None:
+    missing = MissingReplyError("the recording has no reply")
+    made = labelled(missing, missing, all_of(1))
+    await made.after(met(*range(20)), met(*range(20, 40)), met(*range(40, 60)))
+    assert [len(each) for each in made.given] == [20]
+    (notice,) = made.of(Notice)
+    assert "only where it asks for the same captions" in notice.text  # type: ignore[attr-defined]
+
+
+async def test_a_request_that_outlasts_the_trainings_is_left_and_told(
+    labelled: Callable[..., Labelled],
+) -> None:
+    made = labelled()
+
+    async def ask(*_: object) -> Message:
+        await asyncio.Event().wait()  # retries
+        raise AssertionError
+
+    made.gateway.ask = ask  # type: ignore[method-assign]
+    await made.after(met(*range(40)))
+    await made.labelling.end()
+    (notice,) = made.of(Notice)
+    assert notice.text.startswith("2 requests for labels came to no reply")  # type: ignore[attr-defined]
+    await made.labelling.end()
+    assert len(made.of(Notice)) == 1
+
+
 async def test_a_resumed_run_knows_its_labels_and_asks_again_what_was_not_answered(
     labelled: Callable[..., Labelled],
 ) -> None:
@@ -227,6 +290,9 @@ async def test_a_ranking_compares_a_chain_that_goes_on(
     assert made.gateway.requests == []  # one caption has nothing to be compared with
     await made.after(met(*range(20)), met(*range(20, 40)))
     assert '1. first: "caption 19"; second: "caption 18"' in made.prompt(0)
+    asked, answered = made.of(CaptionsAsked)[0], made.of(CaptionsLabelled)[0]
+    assert asked.line(made.run.archive.state) == "19 comparisons of captions asked for"
+    assert answered.line(made.run.archive.state) == "19 comparisons of captions"
     first, second = made.given
     assert len(first) == 19
     assert first[0] == CaptionLabel(code=19, other=18, value=0.0)

@@ -60,6 +60,51 @@ def test_a_fault_is_found(tmp_path: Path, fault: str) -> None:
     assert found[name].passed == (severity == "warning")
 
 
+LISTED = ("num_actions = 1", 'num_actions = 1\n    caption_variables = ("height",)')
+CAPTIONS = """    @classmethod
+    def caption_codes(cls, values):
+        return (values['height'] > 0.0).long()
+
+    @classmethod
+    def caption(cls, code):
+        return f"the lift is {'above' if code else 'below'}"
+
+    def reset_idx("""
+CAPTION_FAULTS = table(r"""
+floats | caption_codes gave torch.float32 of shape (960,), expected torch.int64 | .long() | .float()
+negative codes | int64 of shape (960,), -1 to 0, expected | .long() | .long() - 1
+a row too few | int64 of shape (959,), expected | .long() | .long()[1:]
+mixed rows | among 960 rows, 0 alone | > 0.0 | > values['height'].mean()
+random codes | in a second call | (values['height'] > 0.0) | (torch.rand(len(values['height'])) > 0.5)
+a value written into | it changed 'height' | values['height'] > | values['height'].abs_() >
+a variable that is not listed | KeyError: 'motion' | ['height'] | ['motion'][:, 0]
+a caption that raises | IndexError | f"the lift | ["below"][code] + f"the lift
+no text | caption(0) gave int, expected a text | return f"the lift is {'above' if code else 'below'}" | return code
+an empty text | caption(0) gave 0 characters, '' | f"the lift is {'above' if code else 'below'}" | ""
+a long text | gave 561 characters, | below'}" | below'}" * 33
+a control character | 'the lift\x1bis below', expected a text of 1 to 200 printable | lift is | lift\x1bis
+one text for two codes | 'the lift is' for 0 and 1 |  {'above' if code else 'below'} | ∅
+""")
+
+
+def test_captions_of_the_states_met_are_counted(tmp_path: Path) -> None:
+    folder = write_lift(tmp_path / "lift", LISTED, ("    def reset_idx(", CAPTIONS))
+    found = {each.name: each for each in check_environment(str(folder), rollout_s=0.1)}
+    assert (found["captions"].severity, found["captions"].actual) == ("ok", "2 in 960 states")
+
+
+@pytest.mark.parametrize("fault", CAPTION_FAULTS)
+def test_a_fault_of_captions_is_found(tmp_path: Path, fault: str) -> None:
+    actual, old, new = CAPTION_FAULTS[fault]
+    assert old in CAPTIONS
+    faulty = ("    def reset_idx(", CAPTIONS.replace(old, new))
+    found = check(write_lift(tmp_path / "lift", LISTED, faulty, rewards=BASELINES))
+    assert list(found) == ["captions"]
+    assert actual in found["captions"].actual
+    assert found["captions"].severity == "error"
+    assert found["captions"].hint
+
+
 @pytest.mark.parametrize(
     ("fitness", "actual"),
     [("0.0 * height + 3.0", "3 in all "), ("(height > 1e6).float()", "0 in all ")],

@@ -271,6 +271,8 @@ def test_labels_are_learned_from_where_the_total_pays_nothing(
         (lambda position: position[:, 0], "float32 of shape (128,)"),
         (lambda position: torch.full((len(position),), -1), "-1 to -1, expected"),
         (lambda position: torch.zeros(3, dtype=torch.int64), "int64 of shape (3,)"),
+        (lambda position: torch.zeros(0), "float32 of shape (0,), expected"),
+        (lambda position: 3, "gave int, expected"),
     ],
 )
 def test_codes_that_are_none_blame_the_environment(
@@ -290,3 +292,34 @@ def test_codes_that_are_none_blame_the_environment(
         trainer.iterate()
     assert says in caught.value.message
     assert "caption_codes" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (3, "gave int, expected a text of 1 to 200"),
+        ("", "gave 0 characters"),
+        (" ", "gave 1 characters"),
+        ("far " * 51, "gave 204 characters, 'far far"),
+        ("far\nnear", "printable characters"),
+    ],
+)
+def test_captions_that_are_no_line_of_text_blame_the_environment(
+    captioned: Made, point_reward: Callable[..., RewardFunction], text: object, says: str
+) -> None:
+    class Faulty(CaptionedPoint):
+        @classmethod
+        def caption(cls, code: int) -> str:
+            return text  # type: ignore[return-value]
+
+    trainer = captioned(1, Faulty)
+    trainer.submit("it", point_reward(), 7, kind="labels")
+    trainer.iterate()
+    with pytest.raises(EnvironmentFaultError) as caught:
+        trainer.wanted_labels(9)
+    assert says in caught.value.message
+    assert "caption(" in caught.value.message
+    # where nothing asks before its end, with a label by then
+    trainer.give_labels("it", [CaptionLabel(code=code, value=1.0) for code in range(8)])
+    with pytest.raises(EnvironmentFaultError):
+        train(trainer, "it", "retrieval")

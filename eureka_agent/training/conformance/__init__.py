@@ -43,6 +43,7 @@ _OF_AN_ENVIRONMENT: tuple[tuple[str, Check], ...] = (
     ("rows are independent", rows.row_independence),
     ("rows are restored", rows.restored_rows),
     ("parameters", rows.parameters),
+    ("captions", rows.captions),
     ("resets on a GPU", rows.masked_resets),
     ("steps on a GPU", training.no_values),
     ("episode", training.episode),

@@ -1,5 +1,5 @@
 """Checks of `eureka envs --check` that compare trajectories: rows that are independent, restorable
-and moved by each action, episodes that begin anew, parameters."""
+and moved by each action, episodes that begin anew, captions, parameters."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ from eureka_agent.parameters import DEFAULTS, Distribution
 from eureka_agent.simulation.rollouts import RecordedStep, actions_for, copied_variables, run
 from eureka_agent.simulation.vec_task import VecTask
 from eureka_agent.training.conformance import checks
-from eureka_agent.training.environment_faults import OBSERVATIONS
+from eureka_agent.training.environment_faults import (
+    OBSERVATIONS,
+    checked_caption,
+    checked_codes,
+)
 
 ROW_TOLERANCE = 1e-4
+_ROWS_ALONE = 16
 _COMPARED_STEPS = 30
 _STEPS_BEFORE = 40
 _PARAMETER_STEPS = 130
@@ -232,6 +237,48 @@ def masked_resets(subject: checks.Subject) -> None:
                 f"{found[row].tolist()!r} against {expected[row].tolist()!r} after step {index}",
                 _REST_OF_STATE,
             )
+
+
+# ── captions ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def captions(subject: checks.Subject) -> Iterator[checks.Note]:
+    """A state's caption depends on its variables alone, is a line of text, and each code has its
+    own."""
+    cls, steps = subject.cls, subject.sound_steps()
+    if not cls.caption_variables or not steps:
+        raise checks.NotApplicable
+    environment = subject.make(1)
+    values = {name: torch.cat([it.values[name] for it in steps]) for name in cls.caption_variables}
+    count = checks.ROWS * len(steps)
+
+    def codes_of(rows: slice) -> Tensor:
+        given = {name: value[rows].clone() for name, value in values.items()}
+        codes = checked_codes(environment.caption_codes(given), len(range(count)[rows]), cls)
+        for name, value in given.items():
+            if not torch.equal(value, values[name][rows]):
+                expected, hint = "caption_codes writes into no value", "compute with a copy of it"
+                raise checks.Nonconforming(expected, f"it changed {name!r}", hint)
+        return codes
+
+    codes = codes_of(slice(0, count))
+    alone = [slice(row, row + 1) for row in range(0, count, -(-count // _ROWS_ALONE))]
+    for rows, when in ((slice(0, count), "in a second call"), *((row, "alone") for row in alone)):
+        again = codes_of(rows)
+        for one, other in zip(codes[rows].tolist(), again.tolist(), strict=True):
+            if one != other:
+                raise checks.Nonconforming(
+                    "the same code for the same values, each row for itself",
+                    f"{one} among {count} rows, {other} {when}",
+                    "let caption_codes draw no random number, keep no state and mix no rows",
+                )
+    code_of = dict[str, int]()
+    for code in codes.unique().tolist():
+        text = checked_caption(environment.caption(code), code, cls)
+        if (other := code_of.setdefault(text, code)) != code:
+            expected, hint = "a text of its own for each code", "give them one code, or two texts"
+            raise checks.Nonconforming(expected, f"{text!r} for {other} and {code}", hint)
+    yield checks.Note(f"{len(code_of)} in {count:,} states")
 
 
 # ── parameters ────────────────────────────────────────────────────────────────────────────────────
