@@ -120,6 +120,13 @@ def test_an_observation_alone_is_designed_beside_the_human_reward_and_a_killed_o
     assert len(observing.asked) == 4
     orders = [asked.turns[0][1] for asked in observing.asked]
     assert all("# What to do\n\nWrite a" in order for order in orders)
+    ask = ("look", "latest", "ask", "best")
+    where = "where=design_observation[:, 1] > 0"
+    seen = eureka.json(*ask, "design_observation[:, 1]", where)["answer"]
+    speed = eureka.json(*ask, "puck_velocity", "where=puck_velocity > 0")["answer"]
+    assert seen["chosen"]
+    assert [seen[each] for each in ("chosen", "mean")] == [speed["chosen"], speed["mean"]]
+    assert "an entry, as in x[:, 0]" in eureka(*ask, "design_observation", status=2)
     draft = eureka.folder / "draft.py"
     draft.write_text(OBSERVATION.format(scale=7.0))
     tried = eureka.json("look", "latest", "try_reward", str(draft))
