@@ -257,7 +257,8 @@ def not_a_number(evidence: Evidence) -> list[DiagnosisFinding]:
         return []
     names = evidence.component_names()
     quoted = (n for n in names if re.search(rf"['\"`]{re.escape(n)}['\"`]", evidence.failure))
-    message = f"The reward was no finite number: {evidence.failure}."
+    what = "policy's observation" if "designed observation" in evidence.failure else "reward"
+    message = f"The {what} was no finite number: {evidence.failure}."
     advice = (
         "guard divisions, roots, logarithms and exponentials; clamp what physics does not bound"
     )

@@ -40,6 +40,9 @@ DOUBTS = ("C307", "D313", "D315")
 does not move, terms that do not make up the total. A component that does not move is none, since it
 may act in skilled motion alone; a warning of speed is none, since it depends on the machine."""
 
+OF_TERMS = ("D313", "D314", "D315", "D316", "D318")
+"""Findings on a reward's total and terms."""
+
 
 class Critic:
     """Judges rewards for one environment and task."""
@@ -76,7 +79,10 @@ class Critic:
             findings += find_same_source(reward.source, memory.rewards)
         if not _rejected(findings):
             steps.append("dry run")
-            findings += await self._runner.dry_run(reward)
+            # an observation's author cannot mend the terms of the kept reward
+            kept = self._design == "observation" and reward.author != GIVEN_DESIGNER
+            found = await self._runner.dry_run(reward)
+            findings += [each for each in found if not (kept and each.code in OF_TERMS)]
         order = None if _rejected(findings) else await self._order(reward, memory)
         return Verdict(
             findings=tuple(findings),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import re
+from collections.abc import Sequence
 
 from eureka_agent import syntax
 from eureka_agent.analysis.questions import QuestionError
@@ -10,24 +12,37 @@ from eureka_agent.critic.allow_list import check_allow_list, names_used
 from eureka_agent.critic.contract import FUNCTION_NAME, check_contract
 from eureka_agent.critic.parse import parse
 from eureka_agent.errors import did_you_mean
-from eureka_agent.records import Finding, TaskDescription
+from eureka_agent.records import TaskDescription
 from eureka_agent.reward_names import ALL_BUILTINS
-from eureka_agent.rewards import CodeReward
+from eureka_agent.rewards import OBSERVATION_FUNCTION, CodeReward
 from eureka_agent.task import PREVIOUS_PREFIX
 
 CONDITION = "where"
 _GIVEN = {"torch", "math"}
 
 
-def question(expression: str, where: str, description: TaskDescription) -> CodeReward:
+def question(
+    expression: str,
+    where: str,
+    description: TaskDescription,
+    designed: str = "",
+    observes: Sequence[str] = (),
+) -> CodeReward:
     """The question as a reward: its total is the expression, its term `where` the condition, if
-    there is one. Raises QuestionError for what a reward may not do either."""
+    there is one. `designed`: an accepted source whose observation, of the variables that it
+    `observes`, may be named too. Raises QuestionError for what a reward may not do either."""
     parts = {"expression": expression, CONDITION: where}
     used: set[str] = set()
     for what, text in parts.items():
         used |= _names(text, what) if text.strip() or what == "expression" else set()
     public = [each.name for each in description.public_variables()]
     variables = {*public, *(PREVIOUS_PREFIX + each for each in public)}
+    before = seen = ""
+    if observes and OBSERVATION_FUNCTION in used:
+        names = rf"\b({FUNCTION_NAME}|{OBSERVATION_FUNCTION})\b"
+        before = re.sub(names, r"\1_", designed).rstrip() + "\n\n\n"
+        seen = f"    {OBSERVATION_FUNCTION} = {OBSERVATION_FUNCTION}_({', '.join(observes)})\n"
+        used = used - {OBSERVATION_FUNCTION} | {*observes}
     constants = {each.name for each in description.constants}
     unknown = sorted(used - variables - constants - _GIVEN - ALL_BUILTINS)
     if unknown:
@@ -39,8 +54,8 @@ def question(expression: str, where: str, description: TaskDescription) -> CodeR
     terms = f'{{"{CONDITION}": ({where.strip()}).float()}}' if where.strip() else "{}"
     arguments = ", ".join(sorted(used & (variables | constants)))
     source = (
-        f"def {FUNCTION_NAME}({arguments}):\n    total = ({expression.strip()}).float()\n"
-        f"    return total, {terms}\n"
+        f"{before}def {FUNCTION_NAME}({arguments}):\n{seen}"
+        f"    total = ({expression.strip()}).float()\n    return total, {terms}\n"
     )
     tree, findings = parse(source)
     if tree is not None:
@@ -48,12 +63,10 @@ def question(expression: str, where: str, description: TaskDescription) -> CodeR
         findings = findings or check_contract(tree, description)
     for each in findings:
         if each.severity == "error":
-            raise QuestionError(f"{_of(each, expression, where)}: {each.message}", each.hint)
+            is_condition = each.line == source.count("\n")
+            what = f"condition {where!r}" if is_condition else f"expression {expression!r}"
+            raise QuestionError(f"the {what}: {each.message}", each.hint)
     return CodeReward(source=source, author="given")
-
-
-def _of(finding: Finding, expression: str, where: str) -> str:
-    return f"the condition {where!r}" if finding.line == 3 else f"the expression {expression!r}"
 
 
 def _names(text: str, what: str) -> set[str]:

@@ -14,9 +14,14 @@ from eureka_agent.designer.interface import (
     Rejection,
     ToolResult,
 )
-from eureka_agent.designer.observations import design_of, kept_reward, with_observation
+from eureka_agent.designer.observations import (
+    design_of,
+    kept_reward,
+    subject_of,
+    with_observation,
+)
 from eureka_agent.designer.reply import Reply, parse_reply
-from eureka_agent.designer.source_tools import compact, parameter_names
+from eureka_agent.designer.source_tools import ENTRY_POINT, compact, parameter_names
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import ChatMessage, FinishReason, LanguageModelError, Role
 from eureka_agent.llm.prompts import fenced, render, system_message
@@ -37,12 +42,9 @@ MOST_CALLS = 8
 """Calls of tools for a proposal."""
 MOST_TOLD = 20_000
 """Characters of answers of tools, after which no further call is answered."""
-_ORDERS = {
-    "observation": "In this search the reward stays as it is in all of that: only"
-    " `design_observation` is written anew.",
-    "both": "In this search `design_observation` is part of all of that.",
-}
-"""Meaning of an order where more or other than the reward is designed."""
+_ENTRIES = {"reward": ENTRY_POINT, "observation": OBSERVATION_FUNCTION}
+_BOTH = "In this search `design_observation` is part of all of that."
+"""Meaning of an order where more than the reward is designed."""
 LONGEST_ANSWER_SHOWN = 20_000
 """Most characters of a rejected answer in the next request; else its source or its beginning."""
 
@@ -86,7 +88,7 @@ class LanguageModelDesigner:
         # a first generation has nothing to look at; what one has asked, the next are told
         looks = self._tools is not None and request.parents and not request.asked
         specs = self._tools.specs if self._tools is not None and looks else ()
-        start = (*opening(request, bool(specs)), *_rejected_answers(request.rejections))
+        start = (*opening(request, bool(specs)), *_rejected_answers(request))
         conversation = _Conversation(request, self._tools if specs else None, start)
         costs = []
         while True:
@@ -101,10 +103,10 @@ class LanguageModelDesigner:
             if not await conversation.goes_on(message):
                 break
         proposal = _proposal(request, message.model_copy(update={"cost": total_cost(costs)}))
-        self._count(proposal)
+        self._count(proposal, subject_of(request))
         return proposal
 
-    def _count(self, proposal: Proposal) -> None:
+    def _count(self, proposal: Proposal, subject: str) -> None:
         """Count a reply without a reward. Raises LanguageModelError after too many in a row."""
         if proposal.reward.source:
             self._answered, self._unanswered = True, 0
@@ -112,8 +114,8 @@ class LanguageModelDesigner:
         self._unanswered += 1
         if self._unanswered >= MOST_UNANSWERED * (PATIENCE_AFTER_AN_ANSWER**self._answered):
             self._given_up = LanguageModelError(
-                f"{proposal.reward.author}: {self._unanswered} replies in a row hold no reward, the"
-                f" last one because {proposal.problem}",
+                f"{proposal.reward.author}: {self._unanswered} replies in a row hold no {subject},"
+                f" the last one because {proposal.problem}",
                 proposal.problem_hint or "ask another --model",
             )
             raise self._given_up
@@ -149,7 +151,8 @@ class _Conversation:
         texts = [each.text for each in results]
         texts += ["No answer: this was one call too many."] * (len(message.calls) - len(calls))
         if self._is_over():
-            texts[-1] += "\n\nThat was the last call: answer with the reward now."
+            subject = subject_of(self._request)
+            texts[-1] += f"\n\nThat was the last call: answer with the {subject} now."
         pictures = tuple(image for each in results for image in each.images)
         self.messages = (
             *self.messages,
@@ -174,12 +177,17 @@ def opening(request: DesignRequest, tools: bool = False) -> tuple[ChatMessage, C
     `tools`: some may be called, so that tables of episodes are left out."""
     if request.operator in NOT_ASKED:
         raise ValueError(f"no model is asked for {request.operator.value!r}")
+    design, subject = design_of(request), subject_of(request)
     order = render(
-        f"operators/{request.operator.value}.md",
+        f"operators/{subject if subject == 'observation' else request.operator.value}.md",
+        subject=subject,
+        operator=request.operator.value,
         parents=request.parents,
         memory=request.memory,
         failures=request.failures,
-        reads={failure.id: parameter_names(failure.reward.source) for failure in request.failures},
+        reads={
+            it.id: parameter_names(it.reward.source, _ENTRIES[subject]) for it in request.failures
+        },
         siblings=[compact(each) for each in request.siblings],
         number=request.number,
         angle=request.angle,
@@ -189,28 +197,30 @@ def opening(request: DesignRequest, tools: bool = False) -> tuple[ChatMessage, C
         wished=bool(request.told.wishes),
         codes={other.id: compact(other.reward.source) for other in request.memory},
     )
-    if (design := design_of(request)) in _ORDERS:
-        order = f"{order}\n{_ORDERS[design]}\n"
+    if design == "both":
+        order = f"{order}\n{_BOTH}\n"
     if known := _known_scores(request):
         order = f"{known}\n{order}"
     if request.coverage:
-        order = f"{render('parts/coverage.md', coverage=request.coverage)}\n{order}"
+        order = (
+            f"{render('parts/coverage.md', coverage=request.coverage, subject=subject)}\n{order}"
+        )
     if request.told.judged:
         order = f"{render('parts/judged.md', judged=request.told.judged)}\n{order}"
     if request.told:
         order = f"{render('parts/feedback.md', told=request.told)}\n{order}"
     if request.rejections and not _said_something(request.rejections[-1].proposal):
         ending = ending_of(request.rejections[-1].proposal).value
-        order = f"{order}\n{render('again.md', ending=ending)}"
+        order = f"{order}\n{render('again.md', ending=ending, subject=subject)}"
     system = system_message(
         "system.md",
         request.description,
         request.sentence,
         request.settings,
         rewards="code" if request.settings is None else request.settings.rewards,
-        design=design_of(request),
+        design=design,
         most=MOST_OBSERVATIONS,
-        kept=kept_reward(request.description) if design_of(request) == "observation" else "",
+        kept=kept_reward(request.description) if design == "observation" else "",
         calls=MOST_CALLS if tools else 0,
         turns=MOST_TURNS,
     )
@@ -231,6 +241,7 @@ def _known_scores(request: DesignRequest) -> str:
         return ""
     return render(
         "parts/references.md",
+        subject=subject_of(request),
         references=request.references,
         seed_spread=request.seed_spread,
         alike=_not_told_apart(shown, request.seed_spread or 0.0),
@@ -252,13 +263,14 @@ def _not_told_apart(attempts: Sequence[ParentSummary], spread: float) -> list[st
     return list(dict.fromkeys(alike)) if len(set(alike)) > 1 else []
 
 
-def _rejected_answers(rejections: Sequence[Rejection]) -> Iterator[ChatMessage]:
+def _rejected_answers(request: DesignRequest) -> Iterator[ChatMessage]:
     """Rejected answers and their findings in turn, without refusals and empty answers."""
-    for rejection in rejections:
+    for rejection in request.rejections:
         rejected = rejection.proposal
         if _said_something(rejected):
             findings = render(
                 "revise.md",
+                subject=subject_of(request),
                 findings=rejection.verdict.findings,
                 source=rejected.reward.source,
                 lines=rejected.reward.source.split("\n"),
@@ -280,7 +292,7 @@ def _proposal(request: DesignRequest, message: Message) -> Proposal:
     note = "The reply was cut off at the bound on tokens." if cut_off else ""
     problem, hint = "", ""
     if not reply.source:
-        problem, hint = _why_no_reward(message, reply.problem)
+        problem, hint = _why_no_reward(message, reply.problem, subject_of(request))
         note = f"{problem}."
     elif cut_off:
         problem = "the reply was cut off at the bound on tokens (--reply-tokens)"
@@ -306,18 +318,15 @@ def _read(request: DesignRequest, text: str, cut_off: bool) -> Reply:
     reply = parse_reply(text, cut_off=cut_off, entry=OBSERVATION_FUNCTION)
     if not reply.source:
         return reply
-    source, again = with_observation(kept_reward(request.description), reply.source)
-    if again:
-        problem = f"it defines {again!r} anew, which is a name of the reward that is kept"
-        return replace(reply, source="", problem=problem)
-    return replace(reply, source=source)
+    source, problem = with_observation(kept_reward(request.description), reply.source)
+    return replace(reply, source="" if problem else source, problem=problem)
 
 
-def _why_no_reward(message: Message, problem: str) -> tuple[str, str]:
-    """The reason why no reward is taken from a reply, and what could help."""
+def _why_no_reward(message: Message, problem: str, subject: str) -> tuple[str, str]:
+    """The reason why no reward or observation is taken from a reply, and what could help."""
     if problem and ending_of(message) in (FinishReason.STOP, FinishReason.OTHER):
         return problem, ""
-    return why_no_answer(message, "`compute_reward`")
+    return why_no_answer(message, f"`{_ENTRIES[subject]}`")
 
 
 def _answer(rejected: Proposal) -> str:

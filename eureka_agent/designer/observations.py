@@ -17,6 +17,11 @@ def design_of(request: DesignRequest) -> Design:
     return "reward" if request.settings is None else request.settings.design
 
 
+def subject_of(request: DesignRequest) -> str:
+    """A word for what is designed: the observation where the reward is kept."""
+    return "observation" if design_of(request) == "observation" else "reward"
+
+
 def kept_reward(description: TaskDescription) -> str:
     """Source of the environment's own reward, the human one where there is one. Raises
     SettingsError where there is none that a proposal may hold."""
@@ -33,15 +38,17 @@ def kept_reward(description: TaskDescription) -> str:
 
 
 def with_observation(kept: str, source: str) -> tuple[str, str]:
-    """The kept reward and an observation in one source, and a name that both define, if any."""
+    """The kept reward and an observation in one source, and the problem of a name that both define;
+    empty for none."""
     tree = parsed(source)
     lines = source.split("\n")
     for node in [] if tree is None else tree.body:
         if isinstance(node, ast.ImportFrom) and node.module == "__future__":
             lines[node.lineno - 1] = ""
-    both = set(_defined(kept)) & set(_defined(source))
     joined = f"{kept.rstrip()}\n\n\n" + "\n".join(lines).strip("\n") + "\n"
-    return joined, min(both, default="")
+    both = min(set(_defined(kept)) & set(_defined(source)), default="")
+    again = f"it defines {both!r} anew, which is a name of the reward that is kept"
+    return joined, again if both else ""
 
 
 def _defined(source: str) -> Iterator[str]:

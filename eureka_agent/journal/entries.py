@@ -632,5 +632,9 @@ class Observer(Protocol):
 
 def _verdict_words(attempt: records.Attempt) -> str:
     if attempt.stage is not records.Stage.REJECTED:
-        return f"{attempt.id} accepted by the critic ({words.origin(attempt.proposal)})"
+        findings = () if attempt.verdict is None else attempt.verdict.findings
+        codes = [each.code for each in findings if each.severity == "warning"]
+        warned = f", with {wording.plural(len(codes), 'warning')}: {', '.join(codes)}"
+        origin = words.origin(attempt.proposal)
+        return f"{attempt.id} accepted by the critic ({origin}){warned if codes else ''}"
     return f"{attempt.id} thrown out by the critic: {words.first_error(attempt) or attempt.reason}"

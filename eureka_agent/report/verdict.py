@@ -255,7 +255,8 @@ def _certainty(report: RunReport) -> str:
             f" {belief.chance:.0%}"
         )
         parts.append(f"{standing} ({further})")
-        hour = wording.plural(belief.more, "more reward")
+        what = "observation" if report.settings.design == "observation" else "reward"
+        hour = wording.plural(belief.more, f"more {what}")
         gained = fitness_text(report, belief.gain)
         chance = (
             f"has an even chance to gain {gained}" if belief.gain else "would probably gain nothing"
@@ -304,6 +305,7 @@ def _next(report: RunReport) -> tuple[str, list[str]]:
     if report.no_finals or report.coverage is not None:
         steps = report.settings.env_steps
         help_ = what_could_help(report.attempts, report.description, steps)
+        help_ = ("another observation", *help_) if report.settings.design != "reward" else help_
         advice = f"change the training, not the reward: {'; '.join(help_)}, as here"
         return advice, report.arguments("--env-steps", str(MORE * report.settings.env_steps))
     if score is None or score.mean is None:

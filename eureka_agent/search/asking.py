@@ -62,7 +62,7 @@ async def opened_bench(run: Run) -> AsyncIterator[Bench]:
         evaluator = Evaluator(wall, problem, folder / "evaluated")
         maker = FilmMaker(wall, problem, folder / "filmed")
         try:
-            critic = Critic(run.description, runner)
+            critic = Critic(run.description, runner, design=run.settings.design)
             yield bench_of(run, runner, evaluator, critic, maker)
         finally:
             await runner.close()

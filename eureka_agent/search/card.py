@@ -168,10 +168,13 @@ def card_for(
     wanted = settings.trains_baselines and settings.iterations and settings.fitness == "task"
     if card is None or not wanted or len(description.baselines) < len(BASELINES):
         return None, ""
+    here = (
+        "the human and the sparse reward are trained here, unless an earlier run here has done so"
+    )
     if settings.train_baselines:
-        return None, "the human and the sparse reward are trained here, as --train-baselines asks"
+        return None, f"{here}, as --train-baselines asks"
     if why := why_stale(card, description, settings, device):
-        return None, f"the human and the sparse reward are trained here: the task's card {why}"
+        return None, f"{here}: the task's card {why}"
     return (
         card,
         f"the human and the sparse reward are not trained: their scores are from {card.origin}",

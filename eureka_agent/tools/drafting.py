@@ -12,9 +12,10 @@ from eureka_agent.analysis.events import finite_mean, numbers_of, slices_of
 from eureka_agent.base_record import Record
 from eureka_agent.critic.credit import credit_distances
 from eureka_agent.critic.memory import KnownEpisodes, Memory
+from eureka_agent.designer.observations import kept_reward, with_observation
 from eureka_agent.records import Credit, EpisodeOrder, Finding
 from eureka_agent.rewards import CodeReward, RewardSpecification
-from eureka_agent.tools.bench import Bench, ToolAnswer
+from eureka_agent.tools.bench import Bench, ToolAnswer, ToolError
 
 AUTHOR = "draft"
 TOTAL = "total"
@@ -113,9 +114,18 @@ def _table(payments: Sequence[Payments]) -> list[str]:
 
 async def try_reward(bench: Bench, asked: DraftArguments) -> DraftReport:
     """Judge a draft as a proposal is judged, and say what it would have paid. No training."""
-    draft: RewardSpecification = CodeReward(source=asked.source, author=AUTHOR)
+    source, alone = asked.source, bench.run.settings.design == "observation"
+    if alone:
+        source, problem = with_observation(kept_reward(bench.run.description), source)
+        if problem:
+            raise ToolError(f"no draft of an observation: {problem}", "leave the reward out")
+    draft: RewardSpecification = CodeReward(source=source, author=AUTHOR)
     memory = bench.memory()
     verdict = await bench.critic.judge(draft, memory)
+    if alone:  # the kept reward pays what it always does
+        return DraftReport(
+            accepted=verdict.accepted, findings=_of_draft(verdict.findings, source, asked.source)
+        )
     if not verdict.accepted:
         return DraftReport(accepted=False, findings=verdict.findings)
     if verdict.repaired is not None:
@@ -133,6 +143,16 @@ async def try_reward(bench: Bench, asked: DraftArguments) -> DraftReport:
         nearest=nearest,
         best=best,
         overpaid=overpaid,
+    )
+
+
+def _of_draft(findings: Sequence[Finding], joined: str, draft: str) -> tuple[Finding, ...]:
+    """The findings with lines of the draft, which ends the joined source."""
+    before = joined.count("\n") - draft.rstrip("\n").count("\n") - 1
+    return tuple(
+        each.model_copy(update={"line": line - before if line > before else None})
+        for each in findings
+        for line in (each.line or 0,)
     )
 
 

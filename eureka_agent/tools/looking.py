@@ -28,11 +28,12 @@ from eureka_agent.analysis.questions import (
 )
 from eureka_agent.base_record import Record
 from eureka_agent.critic.expressions import CONDITION, question
-from eureka_agent.designer.source_tools import difference
+from eureka_agent.designer.source_tools import difference, parameter_names
 from eureka_agent.errors import did_you_mean
 from eureka_agent.llm.interface import ImagePart
 from eureka_agent.llm.prompts import facts
 from eureka_agent.records import Attempt, TaskDescription
+from eureka_agent.rewards import OBSERVATION_FUNCTION
 from eureka_agent.text import one_line
 from eureka_agent.tools.bench import Bench, ToolAnswer, ToolError, end_of
 from eureka_agent.wording import significant
@@ -222,7 +223,8 @@ def _row(values: Sequence[float]) -> str:
 class AskArguments(OfAttemptArguments):
     expression: str = Field(
         description="one number a step, in the language of rewards, over the variables, such as"
-        " velocity.norm(dim=-1); previous_<name> is the value a step before"
+        " velocity.norm(dim=-1); previous_<name> is the value a step before, design_observation"
+        " what the policy sees where that is designed"
     )
     where: str = Field("", description="condition of the steps that count, such as distance < 0.1")
 
@@ -241,8 +243,10 @@ class AskedEpisodes(ToolAnswer):
 async def ask(bench: Bench, asked: AskArguments) -> AskedEpisodes:
     """Statistics of an expression over all evaluated episodes of an attempt."""
     description, expression = bench.run.description, asked.expression.strip()
-    reward = question(expression, asked.where, description)
     attempt = bench.attempt(asked.attempt)
+    source = attempt.proposal.reward.source
+    observes = parameter_names(source, OBSERVATION_FUNCTION)
+    reward = question(expression, asked.where, description, source, observes)
     path = await bench.episodes_file(attempt)
     values = await bench.runner.ask(reward, {f"{attempt.id}-all": path})
     if values.reason:

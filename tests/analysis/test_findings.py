@@ -183,6 +183,9 @@ def test_no_number_names_its_component(description: TaskDescription) -> None:
         evidence(description, components={"a": [1.0], "b": [1.0]}, failure=failure)
     )
     assert finding.component == "b"
+    seen = "not-a-number: the designed observation became NaN, infinite or huge"
+    (other,) = findings.not_a_number(evidence(description, failure=seen))
+    assert other.message.startswith("The policy's observation was no finite number")
     assert findings.not_a_number(evidence(description, failure="timeout: took 9 s")) == []
     assert findings.not_a_number(evidence(description)) == []
 

@@ -25,7 +25,7 @@ from eureka_agent.llm.budget import BudgetSpentError
 from eureka_agent.llm.gateway import ConfiguredModel
 from eureka_agent.llm.interface import FinishReason, LanguageModelError, Role
 from eureka_agent.records import Finding, TaskDescription, Verdict
-from eureka_agent.rewards import RewardSpecification
+from eureka_agent.rewards import CodeReward, Design, RewardSpecification
 
 SOURCE = '''import torch
 
@@ -258,6 +258,23 @@ async def test_the_review_is_a_further_step(description: TaskDescription) -> Non
     order = gateway.requests[0].messages[1].content
     assert "# Why it is reviewed\n\n- 0 on all states\n" in order
     assert gateway.requests[0].attempt == "1-05"
+
+
+async def test_an_observation_is_not_told_faults_of_the_kept_reward(
+    description: TaskDescription, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def found(self: Passes, reward: RewardSpecification) -> tuple[Finding, ...]:
+        return (*WARNED.findings, Finding(code="D321", severity="warning", message="the same"))
+
+    monkeypatch.setattr(Passes, "dry_run", found)
+    sees = "def design_observation(cart_position):\n    return cart_position.unsqueeze(-1)\n"
+    reward = CodeReward(source=f"{SOURCE}\n\n{sees}", author="openai/scripted")
+    told = {}
+    designs: tuple[Design, ...] = ("observation", "both")
+    for design in designs:
+        verdict = await Critic(description, Passes(), design=design).judge(reward)
+        told[design] = [each.code for each in verdict.findings]
+    assert told == {"observation": ["D321"], "both": ["D313", "D321"]}
 
 
 async def test_it_is_made_once_and_by_nobody_else(description: TaskDescription) -> None:

@@ -36,10 +36,13 @@ from eureka_agent.records import (
     Finding,
     NativeTerm,
     Operator,
+    Score,
     TaskDescription,
     Verdict,
 )
 from eureka_agent.resources import resource_folder
+from eureka_agent.rewards import baseline
+from eureka_agent.settings import SearchSettings
 
 ASKED = [operator for operator in Operator if operator not in NOT_ASKED]
 """Operators that models are asked for."""
@@ -206,6 +209,35 @@ def test_every_operator_has_a_prompt_with_its_parents(
     assert content.count("# What to do") == 1
     assert not re.search(r"\{[{%]|[}%]\}", content), "no template syntax is left"
     assert "\n\n\n\n" not in content
+
+
+OBSERVATION = "def design_observation(cart_position):\n    return cart_position.unsqueeze(-1)\n"
+
+
+def observing(
+    description: TaskDescription, operator: Operator = Operator.FRESH, *parents: ParentSummary
+) -> DesignRequest:
+    """A request of a search that keeps the reward."""
+    described = description.model_copy(update={"human_reward": baseline(REWARD)})
+    settings = SearchSettings(env="cart", design="observation", env_steps=1000, num_envs=8)
+    request = design_request(described, operator, *parents)
+    return replace(request, settings=settings, number=2, angle=1, coverage="Nothing came near")
+
+
+@pytest.mark.parametrize("operator", ASKED)
+def test_where_the_reward_is_kept_an_observation_is_what_is_asked_for(
+    description: TaskDescription, operator: Operator
+) -> None:
+    count = {Operator.FRESH: 0, Operator.CROSSOVER: 2}.get(operator, 1)
+    parents = (parent("2-01"), parent("1-02"))[:count]
+    known = Score(name="human", seeds=(1,), fitness=(3.0,), mean=3.0, std=None)
+    told = replace(observing(description, operator, *parents), references=(known,))
+    system, order = (each.content for each in opening(told))
+    assert re.search(r"# What to do\n\nWrite (an|one|a better) observation", order)
+    assert not re.search(r"reward function|'s terms|Pay for|weights|not shown", order)
+    assert "`previous_<name>`, for a reward: an observation cannot read it." in system
+    assert "Its unit is s.\n\n# Training" in system
+    assert "exists as `previous_<name>`.\n" in opening(design_request(description))[0].content
 
 
 def test_a_parents_fitness_says_what_it_is(description: TaskDescription) -> None:
@@ -530,6 +562,17 @@ async def test_replies_without_a_reward_are_one_fault(description: TaskDescripti
         await designer.revise(request, rejected, verdict)
     assert len(gateway.requests) == MOST_UNANSWERED, "a revision under way asks no more"
     assert (await designer.propose(request)).reward.source == REWARD, "another try is asked"
+
+
+async def test_replies_without_an_observation_are_called_so(description: TaskDescription) -> None:
+    gateway = ScriptedGateway(*[fenced(f"{REWARD}\n\n{OBSERVATION}")] * MOST_UNANSWERED)
+    designer, request = designer_of(gateway), observing(description)
+    rejected = await designer.propose(request)
+    for _ in range(MOST_UNANSWERED - 2):
+        rejected = await designer.revise(request, rejected, Verdict(findings=(EMPTY,)))
+    assert gateway.requests[1].messages[-1].content.startswith("No observation was taken")
+    with pytest.raises(LanguageModelError, match=r"8 replies in a row hold no observation, .*anew"):
+        await designer.propose(request)
 
 
 async def test_a_very_long_answer_is_not_sent_back_whole(description: TaskDescription) -> None:

@@ -34,6 +34,7 @@ from eureka_agent.records import (
     Attempt,
     Cost,
     FinalTraining,
+    Finding,
     Operator,
     Repeat,
     RungScore,
@@ -55,6 +56,7 @@ BATCH = RequestBatch(
     requests=(BatchedRequest(key="k", role="designer", prompt_tokens=10, reply_tokens=20),),
     planned_at=1.0,
 )
+WARNED = Finding(code="D322", severity="warning", message="the goal is not read")
 HELD_OUT = HeldOutFitness(mean=2.0, worst_quarter=0.5)
 DISTRIBUTION = RandomisedParameters(
     name="d1",
@@ -140,6 +142,10 @@ def story(
         ),
         (proposed(first), "1-01 proposed: fresh"),
         (judged(first), "1-01 accepted by the critic"),
+        (
+            judged(first.model_copy(update={"verdict": Verdict(findings=(WARNED, WARNED))})),
+            "1-01 accepted by the critic (fresh), with 2 warnings: D322, D322",
+        ),
         (journal.Reviewed(attempt="1-01", verdict=Verdict()), "1-01 passed its review: 0 findings"),
         (
             progress.TrainingQueued(job="1-01@7", label="1-01", training="search", seed=7),

@@ -256,6 +256,9 @@ def test_what_another_hour_buys_ends_at_the_fitness_of_a_solved_task(report: Run
     assert free is not None
     assert free.more == round(3600 * apart.cost.trainings / apart.seconds)
     assert free.gain > 0.1
+    sees = apart.settings.model_copy(update={"design": "observation"})
+    told = verdict(replace(apart, settings=sees)).certainty
+    assert f"another hour of search ({free.more:,} more observations)" in told
     description = report.description.model_copy(update={"success_fitness": free.expected + 0.1})
     bounded = belief_in_best(replace(apart, description=description))
     assert bounded is not None
@@ -428,3 +431,6 @@ def test_a_search_whose_rewards_all_come_to_the_same_says_what_could_help(
     assert found.certainty == "none: all attempts came to the same fitness, so none is the best"
     assert "start states nearer to what is paid for" in found.advice
     assert "--env-steps" in found.command
+    assert "another observation" not in found.advice
+    designed = alike.settings.model_copy(update={"design": "both"})
+    assert "another observation" in verdict(replace(alike, settings=designed)).advice

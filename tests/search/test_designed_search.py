@@ -80,6 +80,10 @@ def test_both_are_designed_revised_and_exported(
     page = " ".join(eureka("show", run["folder"], "1-01").split())
     assert "C309" in page
     assert "no function 'design_observation'" in page
+    draft = eureka.folder / "draft.py"
+    draft.write_text(f"SCALE = 1.0\n{REWARD}")
+    alone = eureka.json("look", "latest", "try_reward", str(draft))
+    assert [each["code"] for each in alone["findings"]] == ["C309"]
     folder = Path(run["folder"])
     assert "observes what the function `design_observation`" in (folder / "report.md").read_text()
     exported = Path(eureka.json("export", "latest")["folder"])
@@ -115,7 +119,24 @@ def test_an_observation_alone_is_designed_beside_the_human_reward_and_a_killed_o
     # two generations of two, each asked for once
     assert len(observing.asked) == 4
     orders = [asked.turns[0][1] for asked in observing.asked]
-    assert all("only `design_observation` is written anew" in order for order in orders)
+    assert all("# What to do\n\nWrite a" in order for order in orders)
+    ask = ("look", "latest", "ask", "best")
+    where = "where=design_observation[:, 1] > 0"
+    seen = eureka.json(*ask, "design_observation[:, 1]", where)["answer"]
+    speed = eureka.json(*ask, "puck_velocity", "where=puck_velocity > 0")["answer"]
+    assert seen["chosen"]
+    assert [seen[each] for each in ("chosen", "mean")] == [speed["chosen"], speed["mean"]]
+    assert "an entry, as in x[:, 0]" in eureka(*ask, "design_observation", status=2)
+    draft = eureka.folder / "draft.py"
+    draft.write_text(OBSERVATION.format(scale=7.0))
+    tried = eureka.json("look", "latest", "try_reward", str(draft))
+    assert tried["accepted"]
+    draft.write_text(draft.read_text().replace("puck_velocity]", "puck_speed]"))
+    tried = eureka.json("look", "latest", "try_reward", str(draft))
+    lines = [each["line"] for each in tried["findings"] if "puck_speed" in each["message"]]
+    assert lines == [8]  # of the draft, without the reward before it
+    draft.write_text(OBSERVATION.format(scale=7.0) + REWARD)
+    assert "anew" in eureka("look", "latest", "try_reward", str(draft), status=2)
 
 
 @pytest.mark.parametrize(
