@@ -236,7 +236,6 @@ def test_where_the_reward_is_kept_an_observation_is_what_is_asked_for(
     assert re.search(r"# What to do\n\nWrite (an|one|a better) observation", order)
     assert not re.search(r"reward function|'s terms|Pay for|weights|not shown", order)
     assert "`previous_<name>`, for a reward: an observation cannot read it." in system
-    assert "Its unit is s.\n\n# Training" in system
     assert "exists as `previous_<name>`.\n" in opening(design_request(description))[0].content
 
 
