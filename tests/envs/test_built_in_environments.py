@@ -31,8 +31,8 @@ def test_conforms(name: str, task: str) -> None:
     assert [each for each in results if each.severity != "ok" and each.name != rare] == []
     assert all(result.passed for result in results)
     found = load_environment(name).environment_class
-    of_parameters, of_mujoco = bool(found.parameters), issubclass(found, MujocoTask)
-    assert len(results) == 24 - of_mujoco + of_parameters
+    optional = bool(found.parameters), bool(found.caption_variables)
+    assert len(results) == 24 - issubclass(found, MujocoTask) + sum(optional)
 
 
 @pytest.mark.parametrize(("name", "task"), TASKS)
