@@ -8,9 +8,10 @@ environment's own observation is good and where it was made bad on purpose.
 `--worse` writes two environments: a ball on a tray whose policy is not told where the goal is, and
 a hopper whose policy sees no velocities. Searches on them and on the environments that they come
 from are run by `eureka search --design …`, with a model and equal trainings; `--runs` counts stored
-ones and adds them to the results; the arm `human` is a run's human reward, on the environment's own
-observation. `--speed` gives the processor time of eight trainings whose observation is designed, as
-a share of that of eight on the environment's own, in turns.
+ones and adds them to the results, with the human reward on the environment's own observation, of
+the run, of a run for the arm `human` alone, or of the task's card. `--speed` gives the processor
+time of eight trainings whose observation is designed, as a share of that of eight on the
+environment's own, in turns.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from _results import RESULTS, write_result
 from designer_tools import counted
 
 from eureka_agent.archive.run_folder import find_run, open_run
+from eureka_agent.cards import read_card
 from eureka_agent.resources import resource_folder
 from eureka_agent.rewards import MOST_OBSERVATIONS
 from eureka_agent.search.summary import run_report
@@ -128,11 +130,12 @@ def main() -> None:
         arm, _, folder = word.partition("=")
         run = open_run(find_run(str(Path(folder))), reading=True)
         task = f"{Path(run.settings.env).name}/{run.description.task}"
-        if arm == "human":
-            score = run_report(run).score("human")
-            assert score is not None, "a run without baselines"
+        if (score := run_report(run).score("human")) is not None:
             human[task] = {"fitness": score.fitness, "mean": score.mean, "std": score.std}
-        elif (line := {**counted(arm, run), "task": task}) not in lines:
+        elif (card := read_card(Path("envs", run.settings.env), run.description.task)) is not None:
+            human[task] = {"fitness": card.human.fitness, "mean": card.human.mean}
+            human[task] |= {"std": statistics.stdev(card.human.fitness)}
+        if arm != "human" and (line := {**counted(arm, run), "task": task}) not in lines:
             lines.append(line)
     for each in sorted(lines, key=lambda it: (it["task"], it["arm"])):
         first = " ".join(f"{it:.2f}" for it in each["first_scores"][0])
