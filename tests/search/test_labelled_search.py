@@ -173,7 +173,7 @@ def test_labels_need_no_metric(eureka: CommandLine) -> None:
         return '```json\n{"first": [2, 1], "second": [1, 2], "better": "first"}\n```'
 
     with ModelServer(model) as server:
-        eureka(*searched(server, "--fitness", "judged"))
+        eureka(*searched(server, "--fitness", "judged", env_steps=120_000))
     shown = eureka.json("show", "latest")
     assert [each["stage"] for each in shown["attempts"]] == ["trained", "trained"]
     assert labels.asked > 0
