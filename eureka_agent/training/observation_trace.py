@@ -78,8 +78,8 @@ class _Traced(TorchDispatchMode):
         """Every tensor that was met, so that no other one gets its identity."""
         self._constants: list[Tensor] = []
         self._recorded: list[tuple[str, tuple[Any, ...], dict[str, Any], int]] = []
-        self._from_rows = {*self._places}
-        """Identities of tensors that follow from variables."""
+        self._from_rows = set(map(_memory, given.values()))
+        """Memory that holds what follows from variables: of tensors, and of all views of them."""
         self.of_rows: list[list[tuple[int, ...]] | None] = []
         """For each operation the shapes of what it makes of variables; None for one of constants
         alone."""
@@ -138,12 +138,12 @@ class _Traced(TorchDispatchMode):
         many = found if isinstance(found, (tuple, list)) else (found,)
         self._recorded.append((name, *asked, len(many)))
         met = (each for each in tree_leaves((args, kwargs)) if isinstance(each, Tensor))
-        follows = any(id(each) in self._from_rows for each in met) and "new_" not in name
+        follows = any(_memory(each) in self._from_rows for each in met) and "new_" not in name
         self.of_rows.append([tuple(each.shape) for each in many] if follows else None)
         for each in many:
             # an operation that writes into its argument gives that argument again
             self._places[id(each)] = ("result", self._results)
-            self._from_rows |= {id(each)} if follows else set()
+            self._from_rows |= {_memory(each)} if follows else set()
             self._kept.append(each)
             self._results += 1
         return found
@@ -197,6 +197,11 @@ class _Place:
 
     kind: str
     count: int
+
+
+def _memory(value: Tensor) -> int:
+    """Identity of a tensor's memory, which its views share."""
+    return value.untyped_storage()._cdata
 
 
 def _same(first: list[tuple[int, ...]] | None, second: list[tuple[int, ...]] | None) -> bool:

@@ -111,6 +111,11 @@ def test_its_operations_give_what_its_code_gives(body: str, rows: int) -> None:
         ("return position + position[-1:]", "'slice' makes as much"),
         ("return position + torch.relu(position.amax() - 50.0)", "'amax' makes as much"),
         ("return position * (position > 50.0).any()", "'any' makes as much"),
+        (
+            "new = torch.zeros(len(speed), 2); new[:, 0] = speed;"
+            " return position + torch.relu(new.amax() - 5000.0)",
+            "'amax' makes as much",
+        ),
         ("return 1e-5 * (position - position.mean(dim=0))", "'mean' makes as much"),
         ("return position + torch.relu(position - 50.0).cumsum(0)", "other rows"),
         ("new = position.clone(); new[0] = 0.0; return new", "other rows"),
