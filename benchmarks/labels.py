@@ -20,22 +20,20 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
-import statistics
 import time
 from pathlib import Path
 from typing import Any, Literal
 
 from _common import Subject, start, subject
 from _results import write_result
+from reward_kinds import FIRST_SEED, ended
 
 from eureka_agent.label_records import CaptionLabel, LabelMethod
-from eureka_agent.training.policy import Policy
-from eureka_agent.training.trainer import MemberFinished, Trainer
+from eureka_agent.training.trainer import Trainer
 
 TASKS = ("doorkey/reach_goal_far", "craft/hunt_cow", "craft/collect_iron")
 MODEL = " by a model"
 CAPTION_LABELS = Path(__file__).with_name("caption_labels.json")
-FIRST_SEED = 100
 ITERATIONS, BATCH, REQUESTS = 8, 20, 50
 PROGRESS = {
     "doorkey/reach_goal_far": (
@@ -127,33 +125,15 @@ def trained(chosen: Subject, kind: str, seeds: int) -> dict[str, Any]:
     """Fitness by seed of a baseline, perhaps with labels: `sparse retrieval`."""
     name, _, method = kind.removesuffix(MODEL).partition(" ")
     reward: Literal["human", "sparse"] = "human" if name == "human" else "sparse"
-    settings = chosen.settings()
-    trainer = Trainer(chosen.make, chosen.task, settings, seeds)
+    trainer = Trainer(chosen.make, chosen.task, chosen.settings(), seeds)
     how: Any = {"kind": "labels", "method": method} if method else {}
     for seed in range(seeds):
         trainer.submit(str(seed), chosen.reward(reward), FIRST_SEED + seed, **how)
-    method_used = how.get("method", "retrieval")
-    labeller = StandIn(chosen, trainer, method_used, by_model=kind.endswith(MODEL))
-    scores, learned, began = dict[int, float](), dict[int, Any](), time.process_time()
-    while trainer.busy:
-        for event in trainer.iterate():
-            if isinstance(event, MemberFinished):
-                found = event.policy, settings.activation, trainer.policy_metadata
-                scores[int(event.job)] = chosen.score(Policy(*found))
-                told = event.outcome.learned
-                learned[int(event.job)] = None if told is None else told.model_dump()
-        if method:
-            labeller.look()
-    values = [scores[seed] for seed in range(seeds)]
-    return {
-        "fitness": values,
-        "mean": statistics.mean(values),
-        "std": statistics.stdev(values) if seeds > 1 else 0.0,
-        "requests": labeller.requests,
-        "labels": len(labeller.labels),
-        "learned": [learned[seed] for seed in range(seeds)],
-        "cpu_s": time.process_time() - began,
-    }
+    if not method:
+        return {**ended(chosen, trainer), "requests": 0, "labels": 0}
+    labeller = StandIn(chosen, trainer, how["method"], by_model=kind.endswith(MODEL))
+    found = ended(chosen, trainer, labeller.look)
+    return {**found, "requests": labeller.requests, "labels": len(labeller.labels)}
 
 
 def speed(task: str, method: str, members: int = 8, iterations: int = 20, turns: int = 2) -> float:

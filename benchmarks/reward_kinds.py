@@ -19,6 +19,7 @@ import argparse
 import json
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -65,20 +66,30 @@ def trained(chosen: Subject, kind: RewardKind, seeds: int, source: str = "") -> 
     for seed in range(seeds):
         own = RewardFunction.from_source(source, variables) if source else chosen.reward()
         trainer.submit(str(seed), own, FIRST_SEED + seed, kind=kind)
+    return ended(chosen, trainer)
+
+
+def ended(
+    chosen: Subject, trainer: Trainer, each_iteration: Callable[[], None] | None = None
+) -> dict[str, Any]:
+    """Fitness by seed of a trainer's jobs, which are named by their seeds from 0 on, at their end.
+    `each_iteration`: is called after each."""
     scores, learned, began = dict[int, float](), dict[int, Any](), time.process_time()
     while trainer.busy:
         for event in trainer.iterate():
             if isinstance(event, MemberFinished):
-                found = event.policy, settings.activation, trainer.policy_metadata
+                found = event.policy, chosen.settings().activation, trainer.policy_metadata
                 scores[int(event.job)] = chosen.score(Policy(*found))
                 told = event.outcome.learned
                 learned[int(event.job)] = None if told is None else told.model_dump()
-    values = [scores[seed] for seed in range(seeds)]
+        if each_iteration is not None:
+            each_iteration()
+    values = [scores[seed] for seed in sorted(scores)]
     return {
         "fitness": values,
         "mean": statistics.mean(values),
-        "std": statistics.stdev(values) if seeds > 1 else 0.0,
-        "learned": [learned[seed] for seed in range(seeds)],
+        "std": statistics.stdev(values) if len(values) > 1 else 0.0,
+        "learned": [learned[seed] for seed in sorted(learned)],
         "cpu_s": time.process_time() - began,
     }
 
